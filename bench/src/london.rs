@@ -1,7 +1,8 @@
-//! `threadkeep-bench london`: running times of London's lines compared with the actual range, and the time of routes.
+//! `threadkeep-bench london`: checks running times on London's lines against known ranges, and measures how long it takes to find
+//! routes.
 //!
-//! The last line is JSON: the number of pairs, the number within one minute of the range, and the median time of a route. With
-//! `--messages`, the line before it reports the time of contexts and whole turns in a store of that size, and the memory in use.
+//! The last line is JSON: the number of pairs, the number within one minute of the range, and the median time to find a route. With
+//! `--messages`, the line before it reports how long contexts and whole turns take in a store of that size, and the memory in use.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -42,7 +43,7 @@ const QUESTIONS: [&str; 3] = [
 /// Arguments of `threadkeep-bench london`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// File with a JSON array of rides and the range of their minutes
+    /// File with a JSON array of rides, each with the correct range of its minutes
     #[arg(long)]
     truth: PathBuf,
     /// Number of routes between random stations of the Tube
@@ -54,7 +55,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Deserialize)]
-struct TrueRide {
+struct ReferenceRide {
     line: String,
     from_id: String,
     to_id: String,
@@ -62,9 +63,9 @@ struct TrueRide {
     minutes_max: f64,
 }
 
-/// Prints the figures, and each ride that is out of range.
+/// Prints the results, and each ride that is out of range.
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let rides: Vec<TrueRide> = serde_json::from_slice(&std::fs::read(&args.truth)?)?;
+    let rides: Vec<ReferenceRide> = serde_json::from_slice(&std::fs::read(&args.truth)?)?;
     let mut within = 0;
     for ride in &rides {
         let minutes = ride_time(&ride.line, &ride.from_id, &ride.to_id).map(|time| f64::from(time.seconds) / 60.0);
@@ -84,7 +85,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
 }
 
 // S0.50, S0.51, S0.52
-/// Times contexts and turns in a store of many messages, and returns the figures.
+/// Times contexts and turns in a store of many messages, and returns the results.
 async fn turn_figures(messages: u64) -> Result<Value> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("store.db");

@@ -84,9 +84,9 @@ enum Command {
     Tesis(tesis::Args),
     /// Import many synthetic records into the legal assistant's corpus, and time searches
     TesisLoad(tesis::load::Args),
-    /// Compare rides without a transfer with their actual arrival times, and time searches with transfers
+    /// Check rides without a transfer against known arrival times, and time searches with transfers
     Rides(rides::Args),
-    /// Compare running times of London's lines with the actual range, and time routes
+    /// Check running times on London's lines against known ranges, and time the search for routes
     London(london::Args),
     #[command(hide = true)]
     HttpFloor(http::floor::Args),

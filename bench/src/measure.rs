@@ -31,7 +31,7 @@ impl std::fmt::Display for BusyDisk {
 
 impl std::error::Error for BusyDisk {}
 
-/// The figures of one trial, all in the same unit.
+/// The results of one trial, all in the same unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) raw: Option<f64>,
@@ -136,7 +136,7 @@ impl Disk {
         Ok(Self { file, is_busy_allowed })
     }
 
-    /// Whether another process is using the disk, so that a trial would not be valid.
+    /// Whether another process is using the disk, so a trial would not be valid.
     pub(crate) fn is_busy(&self) -> Result<bool> {
         Ok(!self.is_busy_allowed && self.sync_seconds()? > BUSY_SECONDS)
     }

@@ -91,7 +91,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// A workload, with the figures of floor and engine for each trial.
+/// A workload, with the results of floor and engine for each trial.
 struct Row {
     name: String,
     trials: Vec<(f64, f64)>,

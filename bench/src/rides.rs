@@ -1,8 +1,9 @@
-//! `threadkeep-bench rides`: rides without a transfer compared with their actual arrival times, and the time of
-//! searches.
+//! `threadkeep-bench rides`: checks rides without a transfer against known arrival times, and measures how long searches
+//! take.
 //!
-//! The last line is JSON: the number of rides, the number with the correct arrival to the second, and the time of their
-//! searches. The lines before it report the costs of reading a timetable, of its cache, and of searches with transfers.
+//! The last line is JSON: the number of rides, the number whose arrival time is correct to the second (`equal`), and how
+//! long the searches for them took. The lines before it report how long it takes to read a timetable, to read its cache,
+//! and to search for journeys with transfers.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -23,7 +24,7 @@ pub(crate) struct Args {
     /// GTFS feed, as a zip file
     #[arg(long)]
     gtfs: PathBuf,
-    /// File with a JSON array of rides and their actual arrival times
+    /// File with a JSON array of rides and their correct arrival times
     #[arg(long)]
     truth: PathBuf,
     /// Number of searches with transfers, between random stations at random times
@@ -32,31 +33,31 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Deserialize)]
-struct TrueRide {
+struct ReferenceRide {
     service_id: String,
     from_stop: String,
     to_stop: String,
     not_before: String,
-    earliest_arrival: Option<TrueArrival>,
+    earliest_arrival: Option<ReferenceArrival>,
 }
 
 #[derive(Debug, Deserialize)]
-struct TrueArrival {
+struct ReferenceArrival {
     arrives: String,
 }
 
-/// Prints the figures, and each ride whose arrival differs.
+/// Prints the results, and each ride whose arrival time is wrong.
 pub(crate) fn run(args: &Args) -> Result<()> {
     let timetable = Arc::new(read_timetable(args)?);
     time_searches(args, &timetable)?;
-    let rides: Vec<TrueRide> = serde_json::from_slice(&std::fs::read(&args.truth)?)?;
+    let rides: Vec<ReferenceRide> = serde_json::from_slice(&std::fs::read(&args.truth)?)?;
     let mut schedules: HashMap<String, Schedule> = HashMap::new();
-    let (mut equal, mut times) = (0, Vec::new());
+    let (mut correct, mut durations) = (0, Vec::new());
     for ride in &rides {
         if !schedules.contains_key(&ride.service_id) {
             let schedule = Schedule::of_service(&timetable, &ride.service_id, &Walks::default());
             let schedule = schedule.with_context(|| format!("the feed has no service {}", ride.service_id))?;
-            // The first backward search builds the reversed schedule, which is not timed.
+            // The first backward search builds the reversed schedule. Do it here, so that it is not timed.
             schedule.latest_departure(&Query::one_seat(&ride.from_stop, &ride.to_stop), Time(0));
             schedules.insert(ride.service_id.clone(), schedule);
         }
@@ -65,16 +66,16 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         let not_before = Time(seconds(&ride.not_before)?);
         let start = Instant::now();
         let journey = schedule.earliest_arrival(&query, not_before);
-        times.push(start.elapsed());
+        durations.push(start.elapsed());
         let expected = ride.earliest_arrival.as_ref().map(|arrival| seconds(&arrival.arrives)).transpose()?;
         let found = journey.map(|journey| journey.arrives().0);
-        equal += usize::from(found == expected);
+        correct += usize::from(found == expected);
         if found != expected {
             println!("{ride:?}: found {found:?}");
         }
     }
-    let (p50, p99) = percentiles(&mut times);
-    println!("{}", json!({ "rides": rides.len(), "equal": equal, "p50_us": p50, "p99_us": p99 }));
+    let (p50, p99) = percentiles(&mut durations);
+    println!("{}", json!({ "rides": rides.len(), "equal": correct, "p50_us": p50, "p99_us": p99 }));
     Ok(())
 }
 
@@ -90,7 +91,8 @@ fn read_timetable(args: &Args) -> Result<Timetable> {
     Ok(timetable)
 }
 
-/// Times searches on a Wednesday in the middle of the feed, with the adjacent days, as an assistant makes them.
+/// Times searches as an assistant makes them: on a Wednesday midway through the feed's period, in a schedule that includes
+/// the days before and after.
 fn time_searches(args: &Args, timetable: &Arc<Timetable>) -> Result<()> {
     let (first, last) = timetable.valid_dates().context("the feed has no dates")?;
     let days = last.since(first)?.get_days();
@@ -100,7 +102,7 @@ fn time_searches(args: &Args, timetable: &Arc<Timetable>) -> Result<()> {
     }
     let start = Instant::now();
     let schedule = Schedule::around(timetable, date, &TimeZone::UTC, &Walks::default());
-    println!("day of schedule  {:>9.1} ms ({date})", milliseconds(start));
+    println!("build schedule   {:>9.1} ms ({date})", milliseconds(start));
     let stations: Vec<&str> = timetable.stations().iter().map(|station| station.id.as_str()).collect();
     schedule.latest_departure(&Query::new(stations[0], stations[1]), Time(0));
     let mut random = Random::new(42);

@@ -27,7 +27,7 @@ impl Language {
         let mut words = Vec::with_capacity(WORDS);
         let mut seen = std::collections::HashSet::new();
         while words.len() < WORDS {
-            // Frequent words are shorter.
+            // Common words are shorter.
             let syllables = 1 + words.len().checked_ilog2().unwrap_or(0) as usize / 5 + random.index(2);
             let word: String = (0..syllables).map(|_| SYLLABLES[random.index(SYLLABLES.len())]).collect();
             if seen.insert(word.clone()) {

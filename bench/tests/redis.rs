@@ -1,4 +1,4 @@
-//! The workloads on Redis, with few repetitions. Their figures are not checked.
+//! The workloads on Redis, with few repetitions. Their results are not checked.
 
 use std::process::Command;
 

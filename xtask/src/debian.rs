@@ -11,7 +11,7 @@ use crate::cargo;
 
 /// Returns the reason why packages cannot be installed on this machine, if there is one.
 pub(crate) fn installation_problem() -> Option<&'static str> {
-    if !Path::new("/etc/debian_version").exists() || !is_found("apt-get") {
+    if !Path::new("/etc/debian_version").exists() || !is_on_path("apt-get") {
         Some("this system is not Debian")
     } else if !is_root() {
         Some("installing packages requires root")
@@ -39,7 +39,7 @@ pub(crate) fn packages_in(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Whether a program is on the `PATH`.
-pub(crate) fn is_found(program: &str) -> bool {
+pub(crate) fn is_on_path(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
 }
 

@@ -76,7 +76,7 @@ pub(crate) fn ensure_browser(workspace: &Workspace) -> Option<String> {
     if let Some(reason) = node_problem() {
         return Some(reason);
     }
-    if !debian::is_found(CHROMIUM) {
+    if !debian::is_on_path(CHROMIUM) {
         if let Some(reason) = debian::installation_problem() {
             return Some(format!("{CHROMIUM} is missing, and {reason}"));
         }
@@ -123,7 +123,7 @@ fn node_problem() -> Option<String> {
     if parse_version(&version).is_none_or(|found| found < NODE) {
         return Some(format!("found Node.js {version}, but the page needs {wanted} or later"));
     }
-    (!debian::is_found("npm")).then(|| "npm is missing".to_owned())
+    (!debian::is_on_path("npm")).then(|| "npm is missing".to_owned())
 }
 
 /// Returns the major and minor version in text such as `v20.20.2`.

@@ -24,7 +24,7 @@ pub struct ObservedTurn {
     pub is_refusal: bool,
 }
 
-/// Returns the differences from the expectation; empty if the turn meets it. `is_equal` receives an argument's name,
+/// Returns the differences from the expectation; empty if the turn meets it. `are_equal` receives an argument's name,
 /// its expected value and its actual value, and decides whether the values are equal. Two names of the same station,
 /// for example, are equal.
 ///
@@ -34,7 +34,7 @@ pub struct ObservedTurn {
 pub fn mismatches(
     expect: &Map<String, Value>,
     turn: &ObservedTurn,
-    is_equal: &dyn Fn(&str, &Value, &Value) -> bool,
+    are_equal: &dyn Fn(&str, &Value, &Value) -> bool,
 ) -> Vec<String> {
     let reply = NormalizedText::new(&turn.reply);
     let mut found = Vec::new();
@@ -69,11 +69,11 @@ pub fn mismatches(
                 Some(expected) if expected != turn.is_refusal => vec![format!("declines: {}", turn.is_refusal)],
                 _ => Vec::new(),
             },
-            "calls" => list(value).iter().filter_map(|call| missing_call(call, turn, is_equal)).collect(),
+            "calls" => list(value).iter().filter_map(|call| missing_call(call, turn, are_equal)).collect(),
             "calls_any" => {
                 let alternatives = list(value).iter();
                 let mut misses = alternatives
-                    .map(|calls| list(calls).iter().filter_map(|call| missing_call(call, turn, is_equal)).count());
+                    .map(|calls| list(calls).iter().filter_map(|call| missing_call(call, turn, are_equal)).count());
                 if misses.any(|missing| missing == 0) {
                     Vec::new()
                 } else {
@@ -156,7 +156,7 @@ fn asks(turn: &ObservedTurn) -> bool {
 fn missing_call(
     expected: &Value,
     turn: &ObservedTurn,
-    is_equal: &dyn Fn(&str, &Value, &Value) -> bool,
+    are_equal: &dyn Fn(&str, &Value, &Value) -> bool,
 ) -> Option<String> {
     if expected["optional"] == Value::Bool(true) {
         return None;
@@ -165,7 +165,7 @@ fn missing_call(
     let empty = Map::new();
     let arguments = expected["args"].as_object().unwrap_or(&empty);
     let is_expected = |call: &ObservedCall| {
-        call.name == name && arguments.iter().all(|(key, value)| is_equal(key, value, &call.arguments[key]))
+        call.name == name && arguments.iter().all(|(key, value)| are_equal(key, value, &call.arguments[key]))
     };
     if turn.calls.iter().any(is_expected) { None } else { Some(format!("does not call {expected}")) }
 }

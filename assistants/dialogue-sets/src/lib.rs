@@ -1,11 +1,11 @@
 //! Sets of dialogues that measure an assistant by tool calls, facts and effects, never by wording.
 //!
 //! A set is a JSON file (`accept-dialogue/1`) of dialogues; each turn has a message and the expectations for the
-//! answer. The assistant's tests implement [`DialogueEnv`]; [`play`] sends the messages and compares each turn with
+//! answer. The assistant's tests implement [`DialogueEnv`]; [`run_dialogues`] sends the messages and compares each turn with
 //! [`mismatches`].
 
 mod expect;
-mod play;
+mod run;
 mod text;
 
 use std::path::Path;
@@ -14,7 +14,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 pub use expect::{ObservedCall, ObservedTurn, mismatches};
-pub use play::{DialogueEnv, play};
+pub use run::{DialogueEnv, run_dialogues};
 
 /// A set of dialogues.
 #[derive(Clone, Debug, Deserialize)]

@@ -16,9 +16,9 @@ state! {
         /// The question.
         replace question: String,
         /// The position of the question in the thread.
-        set seq: u64,
+        optional seq: u64,
         /// The context that was looked up.
-        set found: DynamicContext,
+        optional found: DynamicContext,
         /// The messages of the model and the tool results of this turn.
         append messages: ChatMessage,
         /// The sources of the tool results.

@@ -63,12 +63,12 @@ pub struct Manifest {
     pub memory: MemorySpec,
 }
 
-/// An entry of `spec.mcp_servers`. The program that connects to the server reads its members.
+/// An entry of `spec.mcp_servers`. The program that connects to the server reads its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServerEntry {
     /// The name of the server.
     pub name: String,
-    /// The members of the entry.
+    /// The fields of the entry.
     pub value: Value,
     /// The 1-based line of the entry.
     pub line: u64,

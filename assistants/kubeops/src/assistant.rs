@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RepeatPolicy, TurnPreparation,
-    list_approvals, stop_waiting_turn,
+    ApprovalPolicy, EarlierRequests, Failure, FnActivity, PrepareRequest, RetryPolicy, TurnPreparation, list_approvals,
+    stop_waiting_turn,
 };
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, JsonText, Message, Rendering};
 
-use crate::cluster::{Cluster, Shown};
+use crate::cluster::{Cluster, ObjectSummary};
 use crate::config::Config;
 use crate::conversation::Conversation;
 use crate::graph::{CHECK, CONVERSATION, CheckedCall, conversation_value, kubeops_graph};
@@ -73,22 +73,23 @@ impl Kubeops {
     }
 
     /// Finds the objects that a message may name. If the assistant had asked a question, the message before it counts, too.
-    async fn mentioned(&self, message: &str, conversation: &Conversation) -> Option<Vec<Shown>> {
+    async fn find_mentioned(&self, message: &str, conversation: &Conversation) -> Option<Vec<ObjectSummary>> {
         let mut words = words_of(message);
         let asked: Vec<&str> =
             conversation.earlier.iter().rev().take_while(|last| last.asked).take(3).map(|last| &*last.said).collect();
         words.extend(asked.iter().flat_map(|said| words_of(said)));
         words.extend(spoken_of(conversation));
-        let fits =
-            |object: &Shown| fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4));
-        let mut found = self.cluster.mentioned(&USUAL, &fits).await?;
+        let match_rank = |object: &ObjectSummary| {
+            fit_of_words(&words, &object.name).or_else(|| has_image(&words, object).then_some(4))
+        };
+        let mut found = self.cluster.find_mentioned(&USUAL, &match_rank).await?;
         let is_known = |word: &str| {
             let names = found.iter().map(|object| &object.name).chain(&conversation.namespaces);
             let word = [word.to_owned()];
             names.into_iter().any(|name| fit_of_words(&word, name).is_some())
         };
         if std::iter::once(message).chain(asked).any(|text| may_name_unusual_kind(text, &is_known)) {
-            found.extend(self.cluster.mentioned(&UNUSUAL, &fits).await.unwrap_or_default());
+            found.extend(self.cluster.find_mentioned(&UNUSUAL, &match_rank).await.unwrap_or_default());
         }
         Some(found)
     }
@@ -101,14 +102,14 @@ fn instructions(custom: Option<&str>) -> String {
 }
 
 /// Whether one of the words names an object's image: "postgres".
-fn has_image(words: &[String], object: &Shown) -> bool {
+fn has_image(words: &[String], object: &ObjectSummary) -> bool {
     let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
     object.kind != "pods" && words.iter().any(|word| word.len() > 3 && image.split('-').any(|part| part == word))
 }
 
 /// Checks the commands of an answer before they are carried out: those that change the cluster, with a dry run.
 fn check_activity(cluster: Arc<Cluster>) -> FnActivity {
-    FnActivity::new(CHECK, RepeatPolicy::Repeatable, move |_, input: JsonText| {
+    FnActivity::new(CHECK, RetryPolicy::Retryable, move |_, input: JsonText| {
         let cluster = Arc::clone(&cluster);
         async move {
             let failed = |error: threadkeep::StoreError| Failure::new("check_failed", error.to_string());
@@ -154,7 +155,7 @@ impl Assistant for Kubeops {
         let mut conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
         conversation.namespaces = self.cluster.namespaces().await;
         if is_offline {
-            conversation.mentioned = self.mentioned(request.question, &conversation).await;
+            conversation.mentioned = self.find_mentioned(request.question, &conversation).await;
         }
         let turns = taken_back(request.question, &conversation, is_offline);
         for turn in &turns {

@@ -36,9 +36,9 @@ fn install_provider() {
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
-/// An object that a result shows.
+/// A summary of an object that a result shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Shown {
+pub struct ObjectSummary {
     /// The kind, in the plural: `pods`.
     pub kind: String,
     /// The name.
@@ -77,7 +77,7 @@ pub struct Outcome {
     /// The text for users.
     pub text: String,
     /// The objects that the text shows.
-    pub objects: Vec<Shown>,
+    pub objects: Vec<ObjectSummary>,
 }
 
 /// Why a command was not carried out.
@@ -237,7 +237,7 @@ pub(crate) fn digest(object: &Value) -> String {
     Sha256::digest(object.to_string()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Sorts the members of all objects, because their order has no meaning.
+/// Sorts the fields of all objects, because their order has no meaning.
 fn sort(value: &mut Value) {
     match value {
         Value::Object(members) => {

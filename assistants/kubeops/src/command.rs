@@ -14,7 +14,7 @@ use crate::kinds::Kind;
 pub enum Verb {
     /// Lists objects, or shows one.
     Get,
-    /// Finds objects by a part of their names.
+    /// Finds objects by part of their names.
     Find,
     /// Shows an object in detail, with its events.
     Describe,
@@ -430,7 +430,7 @@ impl Command {
         let missing = |what: &str| Err(InvalidCommand(format!("`{}` needs {what}", self.verb.words())));
         match self.verb {
             Verb::Get | Verb::Events | Verb::Top | Verb::Apply => Ok(()),
-            Verb::Find if self.like.is_none() => missing("a part of a name"),
+            Verb::Find if self.like.is_none() => missing("part of a name"),
             Verb::Find => Ok(()),
             _ if self.name.is_none() => missing("the name of an object"),
             Verb::Scale if self.replicas.is_none() => missing("a number of replicas"),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep::agent::{Approval, ApprovalState};
 use threadkeep::{JsonText, Message, Role};
 
-use crate::cluster::{Outcome, Shown};
+use crate::cluster::{ObjectSummary, Outcome};
 use crate::command::Command;
 use crate::kinds::Kind;
 
@@ -57,7 +57,7 @@ pub(crate) struct Exchange {
     pub(crate) requested: Vec<Requested>,
     /// The objects among which the answer asked the user to choose, in the order of the question.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) offered: Vec<Shown>,
+    pub(crate) offered: Vec<ObjectSummary>,
     /// Whether the answer asked the user something.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) asked: bool,
@@ -77,7 +77,7 @@ pub(crate) struct Conversation {
     pub(crate) steps: Vec<Step>,
     /// The objects in the cluster that the message may name; `None` if they are not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) mentioned: Option<Vec<Shown>>,
+    pub(crate) mentioned: Option<Vec<ObjectSummary>>,
     /// The command lines of the requests that this turn's message took back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) withdrawn: Vec<String>,
@@ -145,7 +145,7 @@ impl Conversation {
 }
 
 /// Reads the numbered objects of a question: `2. pod web-1 in prod`.
-fn offered(question: &str) -> Vec<Shown> {
+fn offered(question: &str) -> Vec<ObjectSummary> {
     let read = |line: &str| {
         let words: Vec<&str> = line.split(' ').collect();
         let (number, kind, name, namespace) = match words[..] {
@@ -155,7 +155,7 @@ fn offered(question: &str) -> Vec<Shown> {
         };
         number.strip_suffix('.')?.parse::<usize>().ok()?;
         let kind = Kind::find(kind)?.plural;
-        Some(Shown { kind, name: name.to_owned(), namespace: namespace.to_owned(), ..Shown::default() })
+        Some(ObjectSummary { kind, name: name.to_owned(), namespace: namespace.to_owned(), ..ObjectSummary::default() })
     };
     question.lines().filter_map(read).collect()
 }
@@ -167,7 +167,7 @@ struct Stored {
 }
 
 /// Returns the data to store with an answer; `None` if there is nothing to refer to later.
-pub(crate) fn stored(steps: &[Step]) -> Option<JsonText> {
+pub(crate) fn data_to_store(steps: &[Step]) -> Option<JsonText> {
     if steps.is_empty() {
         return None;
     }

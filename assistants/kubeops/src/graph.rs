@@ -9,9 +9,9 @@ use threadkeep::{ChatAnswer, ChatMessage, JsonText, StoreError, ToolCall, Value}
 
 use crate::cluster::Outcome;
 use crate::command::Command;
-use crate::conversation::{Conversation, Step, stored};
+use crate::conversation::{Conversation, Step, data_to_store};
 
-/// The member of the graph's input that contains the conversation.
+/// The field of the graph's input that contains the conversation.
 pub(crate) const CONVERSATION: &str = "conversation";
 /// The name of the activity that checks commands.
 pub(crate) const CHECK: &str = "check_commands";
@@ -32,7 +32,7 @@ state! {
     /// The state of a turn.
     pub(crate) struct TurnState (update TurnStateUpdate) {
         /// The conversation so far.
-        set conversation: Conversation,
+        optional conversation: Conversation,
         /// The messages of the model and the results of this turn.
         append messages: ChatMessage,
         /// The calls of the last answer after their check.
@@ -147,7 +147,7 @@ fn add_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate 
 
 fn finish(state: &TurnState) -> Output {
     let reply = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
-    Output { data: stored(&state.steps), ..Output::reply(reply) }
+    Output { data: data_to_store(&state.steps), ..Output::reply(reply) }
 }
 
 /// Returns the value for [`CONVERSATION`] in the graph's input.

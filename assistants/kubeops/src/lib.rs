@@ -18,7 +18,7 @@ mod plugin;
 mod tool;
 
 pub use assistant::Kubeops;
-pub use cluster::{Cluster, KubeconfigError, Outcome, Shown};
+pub use cluster::{Cluster, KubeconfigError, ObjectSummary, Outcome};
 pub use command::{Basis, Command, InvalidCommand, Verb};
 pub use config::{AccessRules, ApprovalRules, Config, ConfigError, MemoryRules};
 pub use offline::OfflineOperator;

@@ -5,7 +5,7 @@ mod world;
 
 use serde_json::Value;
 use threadkeep_dialogue_sets::{count_passed, report};
-use world::script::play;
+use world::script::run_dialogues;
 
 /// A set that was blind at its first run, and the minimum share of turns that must pass, in percent, so that regressions are noticed.
 struct Set {
@@ -64,7 +64,7 @@ async fn dialogues_of_the_eighth_set_pass() {
 }
 
 async fn check(set: &Set) {
-    let results = Box::pin(play(&serde_json::from_str(set.text).unwrap())).await;
+    let results = Box::pin(run_dialogues(&serde_json::from_str(set.text).unwrap())).await;
     let (passed, required) = count_passed(&results);
     assert!(required >= 180 && passed * 100 >= required * set.least_percent, "{}", report(&results));
 }
@@ -74,7 +74,7 @@ async fn check(set: &Set) {
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
     let set: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let results = Box::pin(play(&set)).await;
+    let results = Box::pin(run_dialogues(&set)).await;
     let all = results.iter().filter(|result| result.mismatches.is_empty()).count();
     println!("{all} of {} turns with those that stretch; required: {:?}", results.len(), count_passed(&results));
     println!("{}", report(&results));

@@ -33,7 +33,7 @@ pub enum GtfsError {
     #[error("the feed cannot be reached")]
     Unreachable(#[source] reqwest::Error),
     /// The server responded with an HTTP error status.
-    #[error("the address answered with status {0}")]
+    #[error("the address responded with status {0}")]
     Status(u16),
     /// The feed exceeds the size limit.
     #[error("the feed has more than {LIMIT_BYTES} bytes")]

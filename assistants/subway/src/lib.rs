@@ -1,7 +1,7 @@
 //! An assistant for the New York subway: stations and lines, routes, live trains, and local-or-express comparisons.
 //!
-//! [`SubwayAssistant`] is the assistant for an agent; without a language model, [`offline_model`] answers. [`PLUGIN`]
-//! registers it with a program.
+//! Pass [`SubwayAssistant`] to an agent. Without a language model, it answers with its [`offline_model`]. [`PLUGIN`] registers
+//! the assistant with a program.
 //!
 //! [`Subway`] answers queries. Its methods and the free functions of this crate implement the tools that a model calls: they
 //! take typed arguments, and return answers that serialise to JSON or a [`QueryError`] that says what to ask the user. The

@@ -70,7 +70,7 @@ const fn service(line: &'static str, text: &'static str) -> LineService {
     LineService { line, text }
 }
 
-/// The stations at which lines stop late at night, for lines that then run on only a part of their route.
+/// The stations at which lines stop late at night, for lines that then run on only part of their route.
 const NIGHT_PARTS: [(&str, &[&str]); 4] = [
     ("3", &["301", "302", "224", "225", "226", "227", "120", "123", "127"]),
     ("5", &["501", "502", "503", "504", "505", "213"]),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{
-    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RepeatPolicy, StoreUserMessage,
+    ActivityContext, Failure, FnActivity, MAX_ITERATIONS, PrepareRequest, RetryPolicy, StoreUserMessage,
     TurnPreparation, TurnReport,
 };
 use threadkeep::{
@@ -70,7 +70,7 @@ impl TesisAssistant {
 
 /// Reads the conversation before a message and plans the turn.
 fn understand(memory: Memory, corpus: Corpus, deciders: Deciders) -> FnActivity {
-    FnActivity::new(UNDERSTAND, RepeatPolicy::Repeatable, move |context: ActivityContext, input: JsonText| {
+    FnActivity::new(UNDERSTAND, RetryPolicy::Retryable, move |context: ActivityContext, input: JsonText| {
         let (memory, corpus) = (memory.clone(), corpus.clone());
         async move {
             let failed = |error: &dyn std::fmt::Display| Failure::new("history_failed", error.to_string());

@@ -14,7 +14,7 @@ use crate::record::{Tesis, Tipo, court_slug, materia_slug};
 const COLLECTION: &str = "tesis";
 /// The key of the record that describes the corpus.
 const DESCRIPTION: &str = "corpus";
-/// The member of a stored item that contains the length of its title. In the entry, the title precedes the text.
+/// The field of a stored item that contains the length of its title. In the entry, the title precedes the text.
 const TITLE_BYTES: &str = "title_bytes";
 /// The maximum number of entries that a look-up by number or clave returns.
 const LOOK_UP_LIMIT: usize = 50;
@@ -27,13 +27,13 @@ const FILTER_VALUES: usize = 200;
 pub enum Item {
     /// A tesis.
     Tesis(Tesis),
-    /// An article of a statute, or a part of a long one.
+    /// An article of a statute, or part of a long one.
     Article(Article),
     /// A passage of another document, such as a decision.
     Passage(Passage),
 }
 
-/// An article of a statute, or a part of it.
+/// An article of a statute, or part of it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Article {

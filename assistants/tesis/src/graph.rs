@@ -12,7 +12,7 @@ use crate::plan::{Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
 use crate::search::{FoundItem, content_words};
 use crate::tool::{COMPARE, CompareArguments, Nearness, SEARCH, SearchArguments, SearchResult};
 
-/// The member of the graph's input that contains the position of the message.
+/// The field of the graph's input that contains the position of the message.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
 /// The activity that reads the conversation and plans the turn.
 pub(crate) const UNDERSTAND: &str = "understand";
@@ -31,7 +31,7 @@ state! {
         /// The message.
         replace question: String,
         /// Its position in the thread.
-        set seq: u64,
+        optional seq: u64,
         /// The maximum number of searches.
         replace max_iterations: u64,
         /// What the turn does.

@@ -94,7 +94,7 @@ pub struct Classification {
     pub is_off_topic: bool,
     /// Whether the message asks for sources beyond those that were shown.
     pub wants_more: bool,
-    /// Whether the intent rests on one word only, so that `REUSE` and `NEW_SEARCH` are about equally likely.
+    /// Whether the intent rests on one word only, so `REUSE` and `NEW_SEARCH` are about equally likely.
     pub is_ambiguous: bool,
 }
 

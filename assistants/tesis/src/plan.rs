@@ -13,11 +13,11 @@ use crate::history::{self, MAX_SOURCES};
 use crate::intent::{self, Intent};
 use crate::search::{FoundItem, content_words, matches};
 
-/// The member of an answer's data that contains the search query.
+/// The field of an answer's data that contains the search query.
 pub(crate) const QUERY: &str = "consulta";
-/// The member of an answer's data that contains the filters.
+/// The field of an answer's data that contains the filters.
 pub(crate) const FILTERS: &str = "filtros";
-/// The member of an answer's data that contains the numbers of the sources that it was about.
+/// The field of an answer's data that contains the numbers of the sources that it was about.
 pub(crate) const FOCUS: &str = "foco";
 /// The maximum number of sources of an answer.
 pub(crate) const MAX_ANSWER_SOURCES: usize = 5;

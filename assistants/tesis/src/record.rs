@@ -73,7 +73,7 @@ pub enum RecordError {
 const NUMBER: [&str; 7] = ["idTesis", "id_tesis", "registro_digital", "registroDigital", "registro", "ius", "id"];
 
 impl Tesis {
-    /// Reads a record. Members that are missing, null or of another type are unknown; época, type and court are also read from
+    /// Reads a record. Fields that are missing, null or of another type are unknown; época, type and court are also read from
     /// `localizacion` and from the clave.
     ///
     /// # Errors

@@ -64,7 +64,7 @@ pub(crate) struct SearchResult {
     pub(crate) is_look_up: bool,
     /// Whether only sources that were shown before match.
     pub(crate) only_known: bool,
-    /// Whether the embedder failed, so that only words were searched.
+    /// Whether the embedder failed, so only words were searched.
     pub(crate) embedder_failed: bool,
     /// Whether the filters for subjects were dropped because nothing passed them.
     pub(crate) without_filters: bool,

@@ -23,9 +23,9 @@ state! {
         /// Further input, such as the user's location.
         merge input,
         /// The agent that answers, if the assistant has several.
-        set agent: String,
+        optional agent: String,
         /// The confidence in the choice of that agent, from 0 to 1.
-        set confidence: f64,
+        optional confidence: f64,
         /// The structured results of the tools.
         append results: JsonText,
     }

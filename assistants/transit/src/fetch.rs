@@ -22,10 +22,10 @@ pub enum FetchError {
     #[error("the feed cannot be reached")]
     Unreachable(#[source] reqwest::Error),
     /// The server responded with an HTTP error status.
-    #[error("the feed answered with status {0}")]
+    #[error("the feed responded with status {0}")]
     Status(u16),
     /// The response exceeds the size limit.
-    #[error("the feed answered with more than {0} bytes")]
+    #[error("the feed responded with more than {0} bytes")]
     TooLarge(usize),
     /// The response is not a valid message.
     #[error(transparent)]

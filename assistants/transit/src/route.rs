@@ -38,7 +38,7 @@ pub struct TripConditions {
 }
 
 impl TripConditions {
-    /// Whether the trip is planned for a time, so that live trains say nothing about it.
+    /// Whether the trip is planned for a time, so live trains say nothing about it.
     #[must_use]
     pub fn is_planned(&self) -> bool {
         self.leave_at.is_some() || self.arrive_by.is_some()

@@ -13,7 +13,7 @@ use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph}
 
 use crate::lines::find_network_lines;
 use crate::notices::StatusNotices;
-use crate::routing::{RoutedAgents, Spoken, last_line, refers_to_usual_line, route};
+use crate::routing::{RoutedAgents, RoutingContext, last_mentioned_line, refers_to_usual_line, route};
 use crate::tools::{UndergroundTools, nearest_stations};
 use crate::underground::Underground;
 use crate::{mentions, offline_model, prompt};
@@ -31,7 +31,7 @@ const THREAD_TYPE: &str = "tfl_transport_query";
 /// How many messages before the question are read for routing.
 const HISTORY: usize = 10;
 /// The keys of the graph's input.
-const SPOKEN: &str = "spoken";
+const ROUTING_CONTEXT: &str = "spoken";
 const USER_CONTEXT: &str = "userContext";
 
 /// The assistant for London's network.
@@ -70,8 +70,8 @@ impl UndergroundAssistant {
 
 /// Chooses the agents for the question of a turn.
 fn routed(state: &TurnState) -> RoutedAgents {
-    let spoken = state.input.get(SPOKEN).cloned().unwrap_or_default();
-    route(&state.question, &serde_json::from_value::<Spoken>(spoken).unwrap_or_default())
+    let routing_context = state.input.get(ROUTING_CONTEXT).cloned().unwrap_or_default();
+    route(&state.question, &serde_json::from_value::<RoutingContext>(routing_context).unwrap_or_default())
 }
 
 fn choose(state: &TurnState) -> (String, f64) {
@@ -130,19 +130,21 @@ impl Assistant for UndergroundAssistant {
             }
         };
         tracing::info!("📝 Processing {} messages for context", messages.len());
-        let mut spoken = Spoken { line: last_line(&messages), usual_line: None };
+        let mut routing_context = RoutingContext { line: last_mentioned_line(&messages), usual_line: None };
         if refers_to_usual_line(asked.question) && matches!(asked.scope, Scope::User(..)) {
             let rider = RiderMemory::new(asked.memory.clone(), NAME);
             for key in ["usual line", "favorite line", "line"] {
                 let saved = rider.get(asked.scope, key).await.ok().flatten();
                 let lines = saved.and_then(|saved| find_network_lines(&saved).ok());
-                spoken.usual_line = spoken.usual_line.or_else(|| Some(lines?.first()?.id.clone()));
+                routing_context.usual_line = routing_context.usual_line.or_else(|| Some(lines?.first()?.id.clone()));
             }
         }
-        let chosen = route(asked.question, &spoken);
+        let chosen = route(asked.question, &routing_context);
         tracing::info!("🎯 Routed to {} with {} confidence", chosen.stored(), chosen.confidence);
-        let spoken = serde_json::to_value(&spoken).unwrap_or_default();
-        let given: Map = [(USER_ID.to_owned(), Value::from(user)), (SPOKEN.to_owned(), spoken)].into_iter().collect();
+        let routing_context = serde_json::to_value(&routing_context).unwrap_or_default();
+        let given: Map = [(USER_ID.to_owned(), Value::from(user)), (ROUTING_CONTEXT.to_owned(), routing_context)]
+            .into_iter()
+            .collect();
         Ok(TurnPreparation {
             extra_input: given,
             grounding: whereabouts(asked.extra_input),

@@ -1,7 +1,7 @@
 //! An assistant for London's Underground, Elizabeth line, DLR and Overground: status, routes, trains and stations.
 //!
-//! [`UndergroundAssistant`] is the assistant for an agent; without a language model, [`offline_model`] answers. [`PLUGIN`]
-//! registers it with a program. [`Underground`] answers queries from the built-in network and from TfL's service ([`Tfl`]).
+//! Pass [`UndergroundAssistant`] to an agent. Without a language model, it answers with its [`offline_model`]. [`PLUGIN`] registers
+//! the assistant with a program. [`Underground`] answers queries from the built-in network and from TfL's service ([`Tfl`]).
 //!
 //! Powered by TfL Open Data. Contains OS data © Crown copyright and database rights, and Geomni UK map data © and database rights.
 #![warn(missing_docs)]
@@ -34,7 +34,7 @@ pub use network::{london, names, network};
 pub use offline::{REFERRALS, offline_model};
 pub use plugin::PLUGIN;
 pub use prompt::REFUSAL;
-pub use routing::{MAX_AGENTS, RoutedAgents, Spoken, last_line, refers_to_usual_line, route};
+pub use routing::{MAX_AGENTS, RoutedAgents, RoutingContext, last_mentioned_line, refers_to_usual_line, route};
 pub use services::{Service, TIMETABLE_DATE, night_lines, services_at};
 pub use station::{LineStations, StationInfo, TrainTimes, find_stations_on_line, train_times};
 pub use status::{LineStatusView, StatusAnswer, view_of};

@@ -35,9 +35,9 @@ impl RoutedAgents {
     }
 }
 
-/// What the conversation says about the subject of a message.
+/// The lines that the conversation mentions, from which the agents for a message are chosen.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Spoken {
+pub struct RoutingContext {
     /// The id of the line that was mentioned last.
     pub line: Option<String>,
     /// The id of the user's usual line, if the message refers to it.
@@ -94,7 +94,7 @@ const REFERRING_LINE: [&str; 6] = ["it", "there", "that", "line", "part", "secti
 /// Chooses the agents for a message. In order of precedence: the lines that it names, the user's usual line, a station that
 /// only one line serves, the whole network, the line that the conversation mentioned last, words about the service.
 #[must_use]
-pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
+pub fn route(message: &str, routing_context: &RoutingContext) -> RoutedAgents {
     const NAMED: f64 = 0.95;
     const USUAL: f64 = 0.9;
     const STATION: f64 = 0.9;
@@ -112,7 +112,7 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
             return RoutedAgents { agents, confidence: NAMED };
         }
     }
-    if let Some(line) = spoken.usual_line.as_deref().and_then(find_line) {
+    if let Some(line) = routing_context.usual_line.as_deref().and_then(find_line) {
         return RoutedAgents::one(line.agent, USUAL);
     }
     let stations = stations_of(&utterance);
@@ -122,7 +122,7 @@ pub fn route(message: &str, spoken: &Spoken) -> RoutedAgents {
     }
     let has = |words: &[&str]| utterance.words().iter().any(|word| words.contains(&word.folded.as_str()));
     let refers = has(&REFERRING_WORDS) || utterance.words().len() <= 3;
-    let is_of_line = spoken.line.as_deref().and_then(find_line);
+    let is_of_line = routing_context.line.as_deref().and_then(find_line);
     let is_on_all = utterance.words().windows(2).any(|words| {
         matches!(words[0].folded.as_str(), "all" | "whole" | "entire")
             && NETWORK_WORDS.contains(&words[1].folded.as_str())
@@ -183,7 +183,7 @@ fn common_lines(stations: &[(String, Vec<String>)]) -> Vec<&'static LineInfo> {
 /// Returns the id of the line that a conversation mentioned last: named in a message of the user, or the line of the agent that
 /// answered.
 #[must_use]
-pub fn last_line(messages: &[Message]) -> Option<String> {
+pub fn last_mentioned_line(messages: &[Message]) -> Option<String> {
     messages.iter().rev().find_map(|message| {
         let text = message.plain_text();
         let named = match message.content.role {
@@ -216,8 +216,8 @@ mod tests {
     use crate::lines::LINES;
 
     fn agent(message: &str, line: Option<&str>) -> String {
-        let spoken = Spoken { line: line.map(str::to_owned), usual_line: None };
-        let routed = route(message, &spoken);
+        let routing_context = RoutingContext { line: line.map(str::to_owned), usual_line: None };
+        let routed = route(message, &routing_context);
         assert!((0.0..=1.0).contains(&routed.confidence));
         routed.stored().to_owned()
     }

@@ -21,7 +21,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Creates a row with a floor. Each trial has the figures of floor and server; the goal is that their ratio is at least
+    /// Creates a row with a floor. Each trial has the results of floor and server; the goal is that their ratio is at least
     /// `min_ratio`.
     pub(super) fn with_floor(workload: impl Into<String>, trials: &[(f64, f64)], min_ratio: f64) -> Result<Self> {
         let spread =

@@ -36,7 +36,7 @@ struct File {
 #[derive(Clone, Debug)]
 struct Pending {
     change: Change,
-    /// Whether the call had returned when the current sync started, so that the sync covers the change.
+    /// Whether the call had returned when the current sync started, so the sync covers the change.
     is_covered: bool,
     /// The number of the call until it has returned; then `None`.
     call: Option<u64>,
@@ -146,7 +146,7 @@ impl File {
     }
 }
 
-/// Returns a part of a write: its first or its last sectors. A truncation cannot be torn.
+/// Returns part of a write: its first or its last sectors. A truncation cannot be torn.
 fn torn(change: &Change, random: &mut Random) -> Change {
     let Change::Write { offset, bytes } = change else { return change.clone() };
     // The write may start in the middle of a sector.

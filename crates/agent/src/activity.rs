@@ -15,7 +15,7 @@ pub trait Activity: Portable + fmt::Debug {
     fn name(&self) -> &str;
 
     /// Returns whether the activity may run again if the outcome of an earlier run is unknown.
-    fn repeat_policy(&self) -> RepeatPolicy;
+    fn retry_policy(&self) -> RetryPolicy;
 
     /// Runs the activity.
     ///
@@ -26,9 +26,9 @@ pub trait Activity: Portable + fmt::Debug {
 
 /// Whether an activity may run again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RepeatPolicy {
+pub enum RetryPolicy {
     /// The activity is read-only, or idempotent by its key ([`ActivityContext::key`]).
-    Repeatable,
+    Retryable,
     /// The activity is started at most once. If the process ends while it runs, the outcome is unknown, which is a failure.
     Once,
 }
@@ -54,18 +54,18 @@ type Work = dyn Fn(ActivityContext, JsonText) -> BoxFuture<'static, Result<JsonT
 #[derive(Clone)]
 pub struct FnActivity {
     name: String,
-    repeat_policy: RepeatPolicy,
+    retry_policy: RetryPolicy,
     work: Arc<Work>,
 }
 
 impl FnActivity {
     /// Creates an activity that calls a function.
-    pub fn new<F, R>(name: impl Into<String>, repeat_policy: RepeatPolicy, work: F) -> Self
+    pub fn new<F, R>(name: impl Into<String>, retry_policy: RetryPolicy, work: F) -> Self
     where
         F: Fn(ActivityContext, JsonText) -> R + Send + Sync + 'static,
         R: Future<Output = Result<JsonText, Failure>> + Send + 'static,
     {
-        Self { name: name.into(), repeat_policy, work: Arc::new(move |context, input| Box::pin(work(context, input))) }
+        Self { name: name.into(), retry_policy, work: Arc::new(move |context, input| Box::pin(work(context, input))) }
     }
 }
 
@@ -81,8 +81,8 @@ impl Activity for FnActivity {
         &self.name
     }
 
-    fn repeat_policy(&self) -> RepeatPolicy {
-        self.repeat_policy
+    fn retry_policy(&self) -> RetryPolicy {
+        self.retry_policy
     }
 
     async fn run(&self, context: &ActivityContext, input: &JsonText) -> Result<JsonText, Failure> {

@@ -83,7 +83,7 @@ pub struct PrepareRequest<'a> {
 /// The result of [`Assistant::prepare`].
 #[derive(Clone, Debug, Default)]
 pub struct TurnPreparation {
-    /// Further input for the graph. Its members override members of the same name in the caller's input.
+    /// Further input for the graph. Its fields override fields of the same name in the caller's input.
     pub extra_input: Map,
     /// Text that follows the assistant's instructions in the system prompt, such as passages of documents.
     pub grounding: Option<String>,

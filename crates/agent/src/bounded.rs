@@ -12,7 +12,7 @@ const MAX_PARTS: usize = 200;
 pub(crate) struct BoundedText {
     /// The text that the model reads.
     pub(crate) visible: String,
-    /// The full text, if the model reads only a part of it.
+    /// The full text, if the model reads only part of it.
     pub(crate) full: Option<String>,
 }
 

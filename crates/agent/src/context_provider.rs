@@ -19,7 +19,7 @@ use threadkeep_core::{Bound, JsonText, Map, Message, MessageQuery, OnCorrupt, Po
 use threadkeep_graph::Failure;
 use threadkeep_memory::Memory;
 
-use crate::{ActivityContext, FnActivity, RepeatPolicy};
+use crate::{ActivityContext, FnActivity, RetryPolicy};
 pub use conversations::ConversationSource;
 pub use documents::DocumentSource;
 pub use query::{build_query, referred_questions};
@@ -172,7 +172,7 @@ impl ContextProvider {
     /// [`DynamicContext`].
     #[must_use]
     pub fn activity(self, memory: Memory) -> FnActivity {
-        FnActivity::new(FIND_CONTEXT, RepeatPolicy::Repeatable, move |context: ActivityContext, input: JsonText| {
+        FnActivity::new(FIND_CONTEXT, RetryPolicy::Retryable, move |context: ActivityContext, input: JsonText| {
             let (provider, memory) = (self.clone(), memory.clone());
             async move {
                 let FindContextInput { question, seq } = input.read()?;
@@ -193,7 +193,7 @@ impl DynamicContext {
     }
 }
 
-/// Returns the messages before a question. If they cannot be read, the result is empty, so that the query is the question alone.
+/// Returns the messages before a question. If they cannot be read, the result is empty, so the query is the question alone.
 async fn recent_messages(memory: &Memory, scope: &Scope, thread: ThreadId, before_seq: Option<u64>) -> Vec<Message> {
     let before = before_seq.map(Bound::Seq);
     let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(HISTORY_MESSAGES) };

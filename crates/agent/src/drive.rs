@@ -14,7 +14,7 @@ use crate::segment;
 use crate::{AgentError, ApprovalState, Result, Stop, Turn, TurnEvent};
 
 /// Drives a run until it ends or waits for a person's decision. `claimed_approval` is the id of an approval that the caller has
-/// just stored as granted, and whose call is to be made now.
+/// just stored as granted, and whose call must be made now.
 pub(crate) async fn drive(
     executor: &EffectExecutor<'_>,
     mut run_state: RunState,

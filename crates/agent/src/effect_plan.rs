@@ -8,7 +8,7 @@ use threadkeep_graph::{Decision, Effect, Failure, ModelRequest, Outcome, Request
 use crate::executor::{EffectExecutor, ToolInvocation, parse_arguments, refused_call};
 use crate::record::RecordedEvent;
 use crate::run_state::RunState;
-use crate::{Activity, Approval, ApprovalState, RepeatPolicy};
+use crate::{Activity, Approval, ApprovalState, RetryPolicy};
 
 /// Maximum number of approvals that one turn requests.
 const MAX_APPROVALS: usize = 16;
@@ -69,14 +69,14 @@ pub(crate) fn plan_effect(
         },
         Effect::CallTool { request, call, .. } => plan_tool(executor, run_state, claimed_approval, request, call),
         Effect::RunActivity { request, name, input, .. } => plan_activity(executor, run_state, request, name, input),
-        Effect::AskPerson { request, node, question, input } => {
+        Effect::RequestApproval { request, node, question, input } => {
             plan_question(executor, run_state, request, node, question, input)
         }
         Effect::Finish(_) => EffectPlan::Waiting,
     }
 }
 
-/// Returns the failure if the turn has reached a limit, so that no more models may be called.
+/// Returns the failure if the turn has reached a limit, so no more models may be called.
 fn check_model_limits(executor: &EffectExecutor<'_>, run_state: &RunState) -> Option<Failure> {
     let bounds = executor.definition().bounds;
     let usage = run_state.usage();
@@ -171,7 +171,7 @@ fn plan_activity(
         let text = format!("unknown activity {name}");
         return EffectPlan::failed(request, Failure::new("unknown_activity", text));
     };
-    let is_once = activity.repeat_policy() == RepeatPolicy::Once;
+    let is_once = activity.retry_policy() == RetryPolicy::Once;
     if is_once && run_state.record.started_once.contains(&request.0) {
         let text = format!("outcome of activity {name} unknown: the process ended while it was running");
         return EffectPlan::failed(request, Failure::new("outcome_unknown", text));

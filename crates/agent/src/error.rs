@@ -60,7 +60,7 @@ impl AgentError {
         }
     }
 
-    /// Whether the store rejected the data itself, so that a retry cannot succeed.
+    /// Whether the store rejected the data itself, so a retry cannot succeed.
     pub(crate) fn is_not_storable(&self) -> bool {
         use StoreError::{Invalid, LimitExceeded};
         matches!(self, Self::Memory(MemoryError::Store(Invalid { .. } | LimitExceeded { .. })))

@@ -82,7 +82,7 @@ mod segment;
 mod stop;
 mod tool_loop;
 
-pub use activity::{Activity, ActivityContext, FnActivity, RepeatPolicy};
+pub use activity::{Activity, ActivityContext, FnActivity, RetryPolicy};
 pub use agent::{Agent, Decision, MAX_ITERATIONS, OpenRun, RunError, RunRequest, RunResult, TurnRequest};
 pub use assistant::{
     ApprovalPolicy, Assistant, BusyPolicy, Definition, EarlierRequests, PrepareRequest, StoreUserMessage, TurnLimits,

@@ -18,7 +18,7 @@ pub(crate) struct RecordedEvent {
     /// If the event is a tool's result, the call as it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<ToolCall>,
-    /// The full result, if the model read only a part of it.
+    /// The full result, if the model read only part of it.
     #[serde(rename = "whole", default, skip_serializing_if = "Option::is_none")]
     pub(crate) full_result: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

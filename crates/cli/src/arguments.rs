@@ -118,7 +118,7 @@ pub(crate) struct Global {
         value_parser = instants::parse
     )]
     pub(crate) now: Option<Timestamp>,
-    /// Print JSON (docs/cli.md lists the members)
+    /// Print JSON (docs/cli.md lists the fields)
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// When to use colour

@@ -1,4 +1,4 @@
-//! Types for the output of `--json` where the library has no suitable type. docs/cli.md lists the members.
+//! Types for the output of `--json` where the library has no suitable type. docs/cli.md lists the fields.
 
 use serde::Serialize;
 use threadkeep::core::CorruptRow;

@@ -48,10 +48,12 @@ impl ListenAddress {
     /// No address is available.
     pub(crate) async fn bind(&self, addresses: &[SocketAddr]) -> Result<TcpListener> {
         let bound = TcpListener::bind(addresses).await;
-        bound.map_err(|error| self.refused(error.kind(), &error)).with_context(|| format!("cannot listen on {self}"))
+        bound
+            .map_err(|error| self.bind_failure(error.kind(), &error))
+            .with_context(|| format!("cannot listen on {self}"))
     }
 
-    fn refused(&self, kind: std::io::ErrorKind, error: &std::io::Error) -> Failure {
+    fn bind_failure(&self, kind: std::io::ErrorKind, error: &std::io::Error) -> Failure {
         use std::io::ErrorKind;
         let (message, hint) = match kind {
             ErrorKind::AddrInUse => (

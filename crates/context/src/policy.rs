@@ -175,7 +175,7 @@ impl Default for Pruning {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trimming {
-    /// Drops the oldest messages as needed, so that the start of the history moves with every turn.
+    /// Drops the oldest messages as needed, so the start of the history moves with every turn.
     #[default]
     Sliding,
     /// Starts the history at an anchor that is fixed until the history overflows, so that providers can cache the prefix.

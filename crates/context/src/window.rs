@@ -15,7 +15,7 @@ pub(crate) struct Candidates {
     pub(crate) is_contiguous: bool,
     /// For each message of the history, why it is not a candidate; `None` for candidates.
     pub(crate) omission_reasons: Vec<Option<FateReason>>,
-    /// Whether messages after the anchor are omitted, so that the anchor has to move.
+    /// Whether messages after the anchor are omitted, so the anchor has to move.
     pub(crate) overflows: bool,
 }
 

@@ -4,10 +4,10 @@
 //! digit:
 //!
 //! - content, version 1: `1`, the first letter of the role (`s`, `u`, `a`, `t`), then JSON: a string if the content is a single
-//!   text part without other fields, otherwise an object with the members that are not empty;
-//! - title, metadata and state of a thread, version 1: `1`, then a JSON object with the members that are not empty.
+//!   text part without other fields, otherwise an object with the fields that are not empty;
+//! - title, metadata and state of a thread, version 1: `1`, then a JSON object with the fields that are not empty.
 //!
-//! If a later version added members to a thread's object, they are preserved when this version changes the thread.
+//! If a later version added fields to a thread's object, they are preserved when this version changes the thread.
 
 use serde::{Deserialize, Serialize};
 

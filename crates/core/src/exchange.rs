@@ -2,7 +2,7 @@
 //! other programs are converted.
 //!
 //! An export is JSON Lines. The first line is an [`ExportLine::Threadkeep`] header. The line of each thread is followed by its
-//! messages in order and its records. Readers ignore unknown members and reject later versions. A backup ([`BackupLine`]) contains
+//! messages in order and its records. Readers ignore unknown fields and reject later versions. A backup ([`BackupLine`]) contains
 //! a whole store verbatim, also as JSON Lines.
 
 use serde::{Deserialize, Serialize};

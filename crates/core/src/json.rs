@@ -5,9 +5,9 @@ use serde_json::value::RawValue;
 
 use crate::{StoreError, limits};
 
-/// A JSON value. Objects preserve the order of their members.
+/// A JSON value. Objects preserve the order of their fields.
 pub type Value = serde_json::Value;
-/// A JSON object. It preserves the order of its members.
+/// A JSON object. It preserves the order of its fields.
 pub type Map = serde_json::Map<String, serde_json::Value>;
 
 /// The largest number up to which every whole number can be represented exactly as a 64-bit floating-point number.
@@ -29,9 +29,6 @@ pub fn plain_json_error(message: &str) -> String {
     let message = message.rsplit_once(" at line ").map_or(message, |(message, _)| message);
     let mut message = message.to_owned();
     for (term, plain) in [
-        ("missing field", "missing member"),
-        ("unknown field", "unknown member"),
-        ("duplicate field", "duplicate member"),
         ("unknown variant", "unknown value"),
         ("floating point", "number"),
         ("a sequence", "an array"),

@@ -7,7 +7,7 @@ pub const METADATA_VALUE_BYTES: usize = 2_048;
 
 /// A filter on metadata: every condition must be met.
 ///
-/// A condition compares one top-level member with strings, integers and booleans. Other values (fractions, null, lists, objects,
+/// A condition compares one top-level field with strings, integers and booleans. Other values (fractions, null, lists, objects,
 /// strings longer than [`METADATA_VALUE_BYTES`]) never meet a condition. Strings are compared exactly. The empty filter passes
 /// everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -15,10 +15,10 @@ pub struct MetadataFilter {
     conditions: Vec<MetadataCondition>,
 }
 
-/// A condition of a [`MetadataFilter`]: a top-level member has one of the values.
+/// A condition of a [`MetadataFilter`]: a top-level field has one of the values.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct MetadataCondition {
-    /// The name of the member.
+    /// The name of the field.
     pub key: String,
     /// The accepted values: one, or several values of different types with the same text.
     pub values: Vec<MetadataValue>,
@@ -36,14 +36,14 @@ pub enum MetadataValue {
 }
 
 impl MetadataFilter {
-    /// Adds a condition: the member has exactly this value.
+    /// Adds a condition: the field has exactly this value.
     #[must_use]
     pub fn with(mut self, key: impl Into<String>, value: MetadataValue) -> Self {
         self.conditions.push(MetadataCondition { key: key.into(), values: vec![value] });
         self
     }
 
-    /// Adds a condition for a value without a type, such as a query parameter: the member is this string, or the integer or boolean
+    /// Adds a condition for a value without a type, such as a query parameter: the field is this string, or the integer or boolean
     /// with this JSON text.
     #[must_use]
     pub fn with_text(mut self, key: impl Into<String>, text: &str) -> Self {
@@ -59,10 +59,10 @@ impl MetadataFilter {
         self
     }
 
-    /// Creates a filter from a JSON object: each member is a condition.
+    /// Creates a filter from a JSON object: each field is a condition.
     ///
     /// # Errors
-    /// `Invalid`, naming the member, if a value is not a string, an integer or a boolean; otherwise the same as for
+    /// `Invalid`, naming the field, if a value is not a string, an integer or a boolean; otherwise the same as for
     /// [`MetadataFilter::check`].
     pub fn from_map(map: &Map) -> Result<Self> {
         let mut filter = Self::default();
@@ -129,7 +129,7 @@ impl MetadataFilter {
 }
 
 impl MetadataValue {
-    /// Returns the value of a member; `None` if filters do not compare it.
+    /// Returns the value of a field; `None` if filters do not compare it.
     #[must_use]
     pub fn of(value: &Value) -> Option<Self> {
         match value {

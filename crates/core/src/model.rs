@@ -347,8 +347,8 @@ pub enum ModelError {
         /// How long the provider asks callers to wait; `None` if it does not.
         retry_after: Option<Duration>,
     },
-    /// The model did not answer in time.
-    #[error("model {model} did not answer within {} ms", after.as_millis())]
+    /// The model did not respond in time.
+    #[error("model {model} did not respond within {} ms", after.as_millis())]
     TimedOut {
         /// The model.
         model: String,

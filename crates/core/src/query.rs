@@ -19,7 +19,7 @@ use crate::{Map, Role, Timestamp};
 pub const PREFIX_LETTERS: usize = 3;
 /// The maximum number of conditions of each kind. Further conditions are ignored.
 const MAX_CONDITIONS: usize = 32;
-/// The members of a thread's metadata that may contain the path of its project folder.
+/// The fields of a thread's metadata that may contain the path of its project folder.
 const PROJECT_MEMBERS: [&str; 3] = ["cwd", "project", "projectHash"];
 /// The prefix of the keys of imported threads.
 const IMPORT_KEY: &str = "import:";
@@ -79,7 +79,7 @@ impl TextQuery {
         parsed
     }
 
-    /// Whether the query has neither words nor phrases nor prefixes, so that only its conditions select messages.
+    /// Whether the query has neither words nor phrases nor prefixes, so only its conditions select messages.
     #[must_use]
     pub fn has_no_words(&self) -> bool {
         self.words.is_empty() && self.phrases.is_empty() && self.prefixes.is_empty()

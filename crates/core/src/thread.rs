@@ -29,7 +29,7 @@ pub struct Thread {
     pub expires_at: Option<Timestamp>,
 }
 
-/// The metadata member that marks an ephemeral thread and each message in it. An ephemeral thread is created for a single question.
+/// The metadata field that marks an ephemeral thread and each message in it. An ephemeral thread is created for a single question.
 /// It is not listed as a conversation, is not searched or recalled from other threads, and expires.
 pub const EPHEMERAL: &str = "threadkeep.ephemeral";
 

@@ -19,7 +19,7 @@ pub trait Tool: Portable + std::fmt::Debug {
 
     /// Runs the tool. Dropping the future cancels the call as far as possible; calls that time out are dropped.
     ///
-    /// A call with side effects is made at most once, with its approval in `context` if it requires one.
+    /// A call with side effects is made at most once. If it requires an approval, `context` contains it.
     async fn call(&self, context: &ToolContext, arguments: &Map) -> Result<ToolOutput, ToolError>;
 }
 

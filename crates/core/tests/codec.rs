@@ -104,7 +104,7 @@ fn content_without_parts_differs_from_an_empty_text() {
 }
 
 #[test]
-fn unknown_members_of_content_are_ignored() {
+fn unknown_fields_of_content_are_ignored() {
     let content = decode_content(r#"1u{"parts":[{"text":"hi"}],"mood":"good"}"#).unwrap();
     assert_eq!(content, Content::text(Role::User, "hi"));
 }
@@ -123,7 +123,7 @@ fn invalid_text_is_reported_without_quoting_it() {
 }
 
 #[test]
-fn unknown_members_of_a_thread_are_preserved() {
+fn unknown_fields_of_a_thread_are_preserved() {
     let stored = r#"1{"mood":"good","title":"Trip","metadata":{"b":1,"a":2},"later":[1]}"#;
     let mut attributes = decode_thread(stored).unwrap();
     assert_eq!((attributes.title.as_deref(), attributes.metadata.len()), (Some("Trip"), 2));

@@ -37,7 +37,7 @@ const COMMON_WORDS: [&str; 15] = [
     "london", "west", "east", "north", "south", "upper", "lower", "high", "great", "city", "town", "street", "road",
     "park", "side",
 ];
-/// The minimum length of a word that may be a part of a place's name.
+/// The minimum length of a word that may be part of a place's name.
 const MIN_NAME_WORD: usize = 4;
 
 impl IntentResolver {

@@ -38,7 +38,7 @@ const MAX_EARLIER_MESSAGES: usize = 20;
 const MIN_SCORE: i64 = 250;
 /// The minimum score of an intent, in percent of the best score, at which a message is not off topic.
 const NEARLY_BEST_PERCENT: i64 = 85;
-/// The minimum score at which a part of a message is a separate question.
+/// The minimum score at which part of a message is a separate question.
 const MIN_SPLIT_SCORE: i64 = 500;
 /// The number of classes that are tried, best first.
 const MAX_TRIED: usize = 4;

@@ -22,7 +22,7 @@ use crate::{ConversationName, Format, identity};
 #[derive(Debug)]
 pub(crate) struct Blocks {
     session: Session,
-    /// The time of the session that begins with the next message, as written.
+    /// The time of the session that begins with the next message, in its written form.
     started: Option<String>,
     folder: Option<String>,
     created_at: Option<Timestamp>,

@@ -48,7 +48,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
 /// The parent links between the messages of a conversation.
 struct Links {
     ids: Vec<Option<String>>,
-    /// The index of each message's parent. A message with an unknown parent is a root. A message without a parent member
+    /// The index of each message's parent. A message with an unknown parent is a root. A message without a parent field
     /// follows the previous message.
     parents: Vec<Option<usize>>,
 }
@@ -173,7 +173,7 @@ fn read_item(json: &RawValue) -> Result<Part, Rejection> {
     }
 }
 
-/// Reads an item of a message. Returns `None` if its type is unknown or a member is missing.
+/// Reads an item of a message. Returns `None` if its type is unknown or a field is missing.
 pub(crate) fn known_item(json: &RawValue) -> Result<Option<Part>, Rejection> {
     let mut item = Fields::read(json)?;
     match item.take_text("type")?.as_deref() {

@@ -23,7 +23,7 @@ use crate::session::{SessionRecords, copy_metadata};
 use crate::{ConversationName, Format, claude, identity, name};
 
 const RAW_FORMAT: &str = "claude-code.session";
-/// The members of a line that are copied to the metadata of its message.
+/// The fields of a line that are copied to the metadata of its message.
 const LINE_METADATA: [&str; 9] = [
     "parentUuid",
     "logicalParentUuid",
@@ -35,9 +35,9 @@ const LINE_METADATA: [&str; 9] = [
     "gitBranch",
     "version",
 ];
-/// The members of `message` that are copied to the metadata of the message.
+/// The fields of `message` that are copied to the metadata of the message.
 const MESSAGE_METADATA: [&str; 4] = ["id", "model", "stop_reason", "usage"];
-/// The members of the first message that are copied to the metadata of the thread.
+/// The fields of the first message that are copied to the metadata of the thread.
 const THREAD_METADATA: [&str; 5] = ["cwd", "gitBranch", "version", "isSidechain", "agentId"];
 
 /// Converts lines, and tracks the session to which they belong.

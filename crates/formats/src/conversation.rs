@@ -12,8 +12,8 @@ use crate::fields::{self, Fields};
 use crate::identity;
 use crate::records::Record;
 
-/// How many bytes of a thread's metadata may be used for members copied from the source. The rest is reserved for the
-/// names of omitted members.
+/// How many bytes of a thread's metadata may be used for fields copied from the source. The rest is reserved for the
+/// names of omitted fields.
 const METADATA_BYTES: usize = limits::MAP_BYTES - 16 * 1024;
 const OMITTED_KEY: &str = "left_out";
 
@@ -26,7 +26,7 @@ pub(crate) struct Conversation {
     /// Set only for a conversation with branches.
     branches: Option<Branches>,
     external_ids: HashSet<String>,
-    /// The reasons for skipped messages and members.
+    /// The reasons for skipped messages and fields.
     skipped: Vec<Rejection>,
     /// The number of skipped messages. They still occupy a position.
     skipped_messages: usize,
@@ -54,7 +54,7 @@ pub(crate) struct Node<'a> {
     pub(crate) fallback_id: &'a str,
 }
 
-/// The items read from a record, and the reasons for skipped messages and members.
+/// The items read from a record, and the reasons for skipped messages and fields.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     pub(crate) items: Vec<ImportItem>,
@@ -93,8 +93,8 @@ impl Conversation {
         self.thread.created_at = created_at;
     }
 
-    /// Copies a member of the source to the thread's metadata. If it is too large or invalid, the metadata contains only its
-    /// name. An invalid member is also reported.
+    /// Copies a field of the source to the thread's metadata. If it is too large or invalid, the metadata contains only its
+    /// name. An invalid field is also reported.
     pub(crate) fn add_metadata(&mut self, name: &str, value: Value) {
         let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
         let member = Map::from_iter([(name.to_owned(), value)]);
@@ -111,7 +111,7 @@ impl Conversation {
         }
     }
 
-    /// Copies all remaining members of the source. If a name is repeated, the last member wins.
+    /// Copies all remaining fields of the source. If a name is repeated, the last field wins.
     pub(crate) fn add_remaining_metadata(&mut self, remaining: Fields<'_>) -> Result<(), Rejection> {
         let (large, small) = remaining.into_large_and_small();
         for (name, value) in small.into_map()? {

@@ -1,4 +1,4 @@
-//! Detects the format of a file by the members of its first valid record.
+//! Detects the format of a file by the fields of its first valid record.
 
 use crate::Format;
 use crate::fields::{Fields, Kind, kind};
@@ -8,7 +8,7 @@ use crate::{cline, threadkeep};
 const MAX_NAMES: usize = 8;
 const MAX_NAME_CHARS: usize = 40;
 
-/// Returns the format that a record has according to its members.
+/// Returns the format that a record has according to its fields.
 pub(crate) fn format_of(fields: &Fields<'_>, file: &FileName) -> Option<Format> {
     if threadkeep::version(fields).is_some() {
         return Some(Format::Threadkeep);
@@ -49,13 +49,13 @@ pub(crate) fn format_of(fields: &Fields<'_>, file: &FileName) -> Option<Format> 
     }
 }
 
-/// Describes a record in an error message by the truncated names of its first members, without values.
+/// Describes a record in an error message by the truncated names of its first fields, without values.
 pub(crate) fn describe(fields: &Fields<'_>) -> String {
     let names: Vec<_> = fields.names().take(MAX_NAMES).map(quoted).collect();
     match (names.len(), fields.names().count()) {
-        (0, _) => "objects with no members".to_owned(),
-        (listed, all) if listed < all => format!("objects with the members {} and others", names.join(", ")),
-        _ => format!("objects with the members {}", names.join(", ")),
+        (0, _) => "objects with no fields".to_owned(),
+        (listed, all) if listed < all => format!("objects with the fields {} and others", names.join(", ")),
+        _ => format!("objects with the fields {}", names.join(", ")),
     }
 }
 

@@ -28,7 +28,7 @@ pub enum FormatError {
     /// The format of the file is unknown. Convert the file, or specify its format if only its first records are damaged.
     #[error("unknown conversation format: found {found}; supported formats are {}", Format::list())]
     Unrecognised {
-        /// What was found instead. Can contain member names, but no message text.
+        /// What was found instead. Can contain field names, but no message text.
         found: String,
     },
     /// The export was written by a later version of Threadkeep. Import it with that version or a later one.
@@ -131,7 +131,7 @@ impl From<io::Error> for Fault {
     }
 }
 
-/// The reason why a record, or a part of it, is rejected.
+/// The reason why a record, or part of it, is rejected.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Rejection(String);
 

@@ -1,4 +1,4 @@
-//! Represents a JSON object whose members are stored as JSON text and parsed on demand.
+//! Represents a JSON object whose fields are stored as JSON text and parsed on demand.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use threadkeep_core::{JsonText, Map, Value, limits};
 
 use crate::error::Rejection;
 
-/// The maximum number of members of an object and of entries of a list. Each takes many times more memory than its bytes in
+/// The maximum number of fields of an object and of entries of a list. Each takes many times more memory than its bytes in
 /// the file.
 pub(crate) const MAX_ENTRIES: usize = 1_000_000;
 /// The maximum size of a value that is parsed. No store accepts a larger one.
 pub(crate) const MAX_VALUE_BYTES: usize = limits::MESSAGE_BYTES;
 
-/// The members of an object that have not been taken yet, in order. Members that are null count as absent.
+/// The fields of an object that have not been taken yet, in order. Fields that are null count as absent.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
@@ -31,7 +31,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        // If a member name is repeated, the last member wins, as is usual in JSON.
+        // If a field name is repeated, the last field wins, as is usual in JSON.
         self.0.iter().rev().find(|(member, _)| member == name).map(|(_, json)| *json).filter(|json| !is_null(json))
     }
 
@@ -74,18 +74,18 @@ impl<'a> Fields<'a> {
         self.take(name).map(|json| value(json).map_err(|rejection| rejection.at(name))).transpose()
     }
 
-    /// Returns the remaining members, in order.
-    pub(crate) fn into_members(self) -> Vec<(String, &'a RawValue)> {
+    /// Returns the remaining fields, in order.
+    pub(crate) fn into_remaining(self) -> Vec<(String, &'a RawValue)> {
         self.0
     }
 
-    /// Splits the remaining members into the names of those that are too large to be parsed, and the other members.
+    /// Splits the remaining fields into the names of those that are too large to be parsed, and the other fields.
     pub(crate) fn into_large_and_small(self) -> (Vec<String>, Self) {
         let (large, small): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(_, json)| is_too_large(json));
         (large.into_iter().map(|(name, _)| name).collect(), Self(small))
     }
 
-    /// Parses the remaining members, except nulls.
+    /// Parses the remaining fields, except nulls.
     pub(crate) fn into_map(self) -> Result<Map, Rejection> {
         let members = self.0.into_iter().filter(|(_, json)| !is_null(json));
         members.map(|(name, json)| Ok((name, value(json)?))).collect()
@@ -107,7 +107,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
                 let mut members = Vec::new();
                 while let Some(member) = access.next_entry()? {
                     if members.len() == MAX_ENTRIES {
-                        return Err(A::Error::custom(format_args!("more than {MAX_ENTRIES} members")));
+                        return Err(A::Error::custom(format_args!("more than {MAX_ENTRIES} fields")));
                     }
                     members.push(member);
                 }

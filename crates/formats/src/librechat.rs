@@ -16,7 +16,7 @@ use crate::records::Record;
 use crate::tool_parts;
 use crate::tree::Ordered;
 
-/// The member that contains nested messages.
+/// The field that contains nested messages.
 pub(crate) const TREE: &str = "messagesTree";
 const RAW_FORMAT: &str = "librechat.export";
 /// The maximum nesting depth of messages.

@@ -52,7 +52,7 @@ struct Session<'a> {
 /// Reads the sessions in one pass, by number. A date without turns is ignored.
 fn sessions(session_fields: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Rejection> {
     let mut sessions: BTreeMap<u64, Session<'_>> = BTreeMap::new();
-    for (name, json) in session_fields.into_members() {
+    for (name, json) in session_fields.into_remaining() {
         if kind(json) == Kind::Null {
             continue;
         }

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn members_before_the_damage_are_read() {
+    fn fields_before_the_damage_are_read() {
         assert_eq!(name(r#"{"title":"Boats","id":"a-1","mapping":{"x":oops"#), expected_name("Boats", "a-1"));
         assert_eq!(name(r#"{"title":"Boats","mapping":{"x":oops},"id":"a-1"}"#), expected_name("Boats", ""));
     }

@@ -46,7 +46,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
         return Ok(conversation);
     };
     let current = history.take_text("currentId")?;
-    let messages = history.take_fields("messages")?.ok_or_else(|| missing("history.messages"))?.into_members();
+    let messages = history.take_fields("messages")?.ok_or_else(|| missing("history.messages"))?.into_remaining();
     read_tree(&mut conversation, &messages, current.as_deref(), updated_at)?;
     Ok(conversation)
 }

@@ -38,7 +38,7 @@ const FORMS: [(&str, &str); 18] = [
         r#"(?i)(?:password|passwd|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|credentials?)[0-9a-z_]*["']?\s*(?:=>|=|:)\s*(?:"([^"\s\\]{8,})"|'([^'\s\\]{8,})'|([^\s"'`,;(){}\[\]<>$\\]{12,}))"#,
     ),
 ];
-/// Names of members of JSON objects whose values are secrets.
+/// Names of fields of JSON objects whose values are secrets.
 static SECRET_NAME: LazyLock<Regex> = LazyLock::new(|| {
     regex(
         r"(?i)(?:^|[_.-])(?:password|passwd|secret|api[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|auth[_-]?token|access[_-]?token|refresh[_-]?token)$|^(?:apiKey|accessToken|refreshToken|clientSecret|secretKey|accessKey|privateKey|authToken)$",
@@ -162,7 +162,7 @@ impl SecretMask {
         }
     }
 
-    /// Masks a member of an object. If its name is that of a secret, the whole value is masked.
+    /// Masks a field of an object. If its name is that of a secret, the whole value is masked.
     fn masked_member<'t>(&mut self, name: &str, text: &'t str) -> Cow<'t, str> {
         if text.len() >= 8 && !text.contains(char::is_whitespace) && SECRET_NAME.is_match(name) && is_secret(text) {
             self.masked += 1;

@@ -11,7 +11,7 @@ use crate::fields::{self, Fields, MAX_ENTRIES};
 use crate::records::Record;
 use crate::{ConversationName, Format, identity, name};
 
-/// The maximum size of a member that is copied to the metadata.
+/// The maximum size of a field that is copied to the metadata.
 const METADATA_VALUE_BYTES: usize = 4 * 1024;
 
 /// Converts records that continue a conversation.
@@ -111,7 +111,7 @@ impl Session {
     }
 }
 
-/// Copies small members to the metadata.
+/// Copies small fields to the metadata.
 pub(crate) fn copy_metadata(fields: &mut Fields<'_>, names: &[&str], metadata: &mut Map) -> Result<(), Rejection> {
     for name in names {
         if let Some(json) = fields.take(name).filter(|json| json.get().len() <= METADATA_VALUE_BYTES) {

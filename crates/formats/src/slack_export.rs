@@ -19,7 +19,7 @@ use crate::records::Record;
 use crate::session::{Session, SessionRecords, SessionStart, copy_metadata};
 use crate::{ConversationName, Format, identity};
 
-/// The members of a message that are copied to the metadata.
+/// The fields of a message that are copied to the metadata.
 const METADATA: [&str; 7] = ["user", "bot_id", "subtype", "thread_ts", "edited", "files", "reactions"];
 /// Subtypes of messages that someone wrote. All others report events in the channel.
 const WRITTEN: [&str; 4] = ["bot_message", "thread_broadcast", "me_message", "file_share"];

@@ -1,6 +1,6 @@
 //! Reads Threadkeep's own export: a header line, then threads, each followed by its messages and records.
 //!
-//! Unknown members are ignored. An export of a later version is rejected. A message is rejected if its thread could not be
+//! Unknown fields are ignored. An export of a later version is rejected. A message is rejected if its thread could not be
 //! read; otherwise it would be added to the previous thread.
 
 use serde::Deserialize;

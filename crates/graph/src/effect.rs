@@ -50,8 +50,8 @@ pub enum Effect {
         /// The activity's input.
         input: JsonText,
     },
-    /// Ask a person. This may take days: a run that waits for nothing else can be suspended.
-    AskPerson {
+    /// Ask a person for approval. This may take days: a run that waits for nothing else can be suspended.
+    RequestApproval {
         /// The request id.
         request: RequestId,
         /// The node that made the request.
@@ -73,7 +73,7 @@ impl Effect {
             Self::CallModel { request, .. }
             | Self::CallTool { request, .. }
             | Self::RunActivity { request, .. }
-            | Self::AskPerson { request, .. } => Some(*request),
+            | Self::RequestApproval { request, .. } => Some(*request),
             Self::Finish(_) => None,
         }
     }

@@ -17,22 +17,22 @@ pub enum GraphError {
         reason: String,
     },
     /// The journal belongs to another graph. Replay it with that graph.
-    #[error("the journal belongs to graph {journal}, not {graph}")]
-    OtherGraph {
+    #[error("the journal belongs to graph {journal_graph}, not {graph}")]
+    GraphMismatch {
         /// The graph that should replay the journal.
         graph: String,
         /// The graph that wrote the journal.
-        journal: String,
+        journal_graph: String,
     },
     /// The journal was written by another version of the graph. Start the run again.
-    #[error("the journal was written by version {journal} of graph {graph}, but this is version {known}")]
+    #[error("the journal was written by version {journal_version} of graph {graph}, but this is version {version}")]
     UnknownVersion {
         /// The graph's name.
         graph: String,
         /// The version that wrote the journal.
-        journal: u32,
+        journal_version: u32,
         /// The graph's current version.
-        known: u32,
+        version: u32,
     },
     /// The request is not outstanding: it was answered already, or never made. In a replay, this means that the graph was changed
     /// without a new version.

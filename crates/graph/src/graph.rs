@@ -103,7 +103,7 @@ impl<S: State> Graph<S> {
     /// Rebuilds a run from its input and events. Its effects are only the outstanding requests.
     ///
     /// # Errors
-    /// `OtherGraph` or `UnknownVersion` if another graph or version wrote the journal; the errors of [`Run::handle_event`] if the
+    /// `GraphMismatch` or `UnknownVersion` if another graph or version wrote the journal; the errors of [`Run::handle_event`] if the
     /// events do not match the graph.
     pub fn replay(&self, input: &Input, journal: &Journal) -> Result<Run<S>> {
         journal.check(self.name(), self.version())?;

@@ -22,11 +22,11 @@ impl Journal {
 
     pub(crate) fn check(&self, graph: &str, version: u32) -> Result<()> {
         if self.graph != graph {
-            return Err(GraphError::OtherGraph { graph: graph.to_owned(), journal: self.graph.clone() });
+            return Err(GraphError::GraphMismatch { graph: graph.to_owned(), journal_graph: self.graph.clone() });
         }
         if self.version != version {
-            let (graph, journal) = (graph.to_owned(), self.version);
-            return Err(GraphError::UnknownVersion { graph, journal, known: version });
+            let graph = graph.to_owned();
+            return Err(GraphError::UnknownVersion { graph, journal_version: self.version, version });
         }
         Ok(())
     }

@@ -36,6 +36,6 @@ fn brackets(kind: NodeKind) -> (&'static str, &'static str) {
         NodeKind::Model => ("{{", "}}"),
         NodeKind::Tools => ("[[", "]]"),
         NodeKind::Activity => ("[/", "/]"),
-        NodeKind::Person => ("[\\", "/]"),
+        NodeKind::Approval => ("[\\", "/]"),
     }
 }

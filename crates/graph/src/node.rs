@@ -16,7 +16,7 @@ pub(crate) enum Request {
     Model(Box<ModelRequest>),
     Tool(ToolCall),
     Activity { name: &'static str, input: JsonText },
-    Person { question: String, input: JsonText },
+    Approval { question: String, input: JsonText },
 }
 
 impl Request {
@@ -26,7 +26,7 @@ impl Request {
             Self::Model(_) => OutcomeKind::Answer,
             Self::Tool(_) => OutcomeKind::Tool,
             Self::Activity { .. } => OutcomeKind::Activity,
-            Self::Person { .. } => OutcomeKind::Decision,
+            Self::Approval { .. } => OutcomeKind::Decision,
         }
     }
 }
@@ -49,7 +49,7 @@ pub(crate) enum NodeKind {
     Model,
     Tools,
     Activity,
-    Person,
+    Approval,
 }
 
 impl<S: State> Node<S> {
@@ -107,14 +107,14 @@ impl<S: State> Node<S> {
         })
     }
 
-    /// Creates a node that asks a person, without a time limit.
-    pub fn person(
+    /// Creates a node that asks a person for approval, without a time limit.
+    pub fn approval(
         question: impl Fn(&S) -> String + Send + Sync + 'static,
         input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
         take: impl Fn(&S, Decision) -> S::Update + Send + Sync + 'static,
     ) -> Self {
-        let ask = move |state: &S| Ok(vec![Request::Person { question: question(state), input: input(state)? }]);
-        Self::build(NodeKind::Person, ask, move |state, outcomes| match outcomes.into_iter().next() {
+        let ask = move |state: &S| Ok(vec![Request::Approval { question: question(state), input: input(state)? }]);
+        Self::build(NodeKind::Approval, ask, move |state, outcomes| match outcomes.into_iter().next() {
             Some(Outcome::Decision(decision)) => take(state, decision),
             _ => S::Update::default(),
         })

@@ -279,6 +279,6 @@ fn create_effect(id: RequestId, node: &'static str, request: Request) -> Effect 
         Request::Model(model_request) => Effect::CallModel { request: id, node, model_request },
         Request::Tool(call) => Effect::CallTool { request: id, node, call },
         Request::Activity { name, input } => Effect::RunActivity { request: id, node, name, input },
-        Request::Person { question, input } => Effect::AskPerson { request: id, node, question, input },
+        Request::Approval { question, input } => Effect::RequestApproval { request: id, node, question, input },
     }
 }

@@ -26,13 +26,13 @@ pub mod reduce {
     }
 
     /// Like [`replace()`], for a field that is initially unset.
-    pub fn set<T>(field: &mut Option<T>, new: Option<T>) {
+    pub fn optional<T>(field: &mut Option<T>, new: Option<T>) {
         if new.is_some() {
             *field = new;
         }
     }
 
-    /// Inserts the new members, replacing members of the same name. Nested objects are not merged.
+    /// Inserts the new fields, replacing fields of the same name. Nested objects are not merged.
     pub fn merge(field: &mut Map, new: Map) {
         field.extend(new);
     }
@@ -44,8 +44,8 @@ pub mod reduce {
 /// |---|---|---|---|
 /// | `append x: T` | `Vec<T>` | `Vec<T>` | appends the new entries |
 /// | `replace x: T` | `T` | `Option<T>` | replaces the value if there is a new value, which may be 0 or empty text |
-/// | `set x: T` | `Option<T>` | `Option<T>` | like `replace`, for a field that is initially unset |
-/// | `merge x` | [`threadkeep_core::Map`] | [`threadkeep_core::Map`] | inserts the new members, replacing those of the same name |
+/// | `optional x: T` | `Option<T>` | `Option<T>` | like `replace`, for a field that is initially unset |
+/// | `merge x` | [`threadkeep_core::Map`] | [`threadkeep_core::Map`] | inserts the new fields, replacing those of the same name |
 #[macro_export]
 macro_rules! state {
     ($(#[$doc:meta])* $vis:vis struct $name:ident (update $update:ident) {
@@ -73,11 +73,11 @@ macro_rules! state {
     };
     (@field append $type:ty) => { Vec<$type> };
     (@field replace $type:ty) => { $type };
-    (@field set $type:ty) => { Option<$type> };
+    (@field optional $type:ty) => { Option<$type> };
     (@field merge) => { $crate::Map };
     (@update append $type:ty) => { Vec<$type> };
     (@update replace $type:ty) => { Option<$type> };
-    (@update set $type:ty) => { Option<$type> };
+    (@update optional $type:ty) => { Option<$type> };
     (@update merge) => { $crate::Map };
 }
 
@@ -97,7 +97,7 @@ mod tests {
             /// The confidence of the routing.
             replace confidence: f64,
             /// The agent that answers.
-            set agent: String,
+            optional agent: String,
             /// The user's location and preferences.
             merge user_context,
         }

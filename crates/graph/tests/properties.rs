@@ -13,7 +13,7 @@ state! {
     struct TestState (update TestStateUpdate) {
         append results: String,
         replace last: String,
-        set first_answered: String,
+        optional first_answered: String,
         merge by_node,
     }
 }

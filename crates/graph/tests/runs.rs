@@ -170,11 +170,11 @@ fn a_stop_ends_a_run_with_outstanding_requests() {
 }
 
 #[test]
-fn a_run_waits_for_a_person_across_a_replay() {
+fn a_run_waits_for_approval_across_a_replay() {
     let graph = Graph::<Chat>::builder("ask", 1, |_| Chat::default())
         .node(
             "confirm",
-            Node::person(
+            Node::approval(
                 |_| "shall I?".to_owned(),
                 |_| JsonText::of("plan"),
                 |_, decision| ChatUpdate { notes: Some(format!("{:?}", decision.reason)), ..ChatUpdate::default() },
@@ -185,7 +185,7 @@ fn a_run_waits_for_a_person_across_a_replay() {
         .finish(|state: &Chat| Output::reply(state.notes.clone()))
         .unwrap();
     let mut run = graph.start(&Input::default()).unwrap();
-    assert!(matches!(&run.take_effects()[..], [Effect::AskPerson { question, .. }] if question == "shall I?"));
+    assert!(matches!(&run.take_effects()[..], [Effect::RequestApproval { question, .. }] if question == "shall I?"));
     let mut replayed = graph.replay(&Input::default(), &Journal::new("ask", 1)).unwrap();
     let decision = Decision { approved: false, by: None, reason: Some("no".to_owned()), changed: None };
     replayed.handle_decision(RequestId(0), decision).unwrap();
@@ -196,9 +196,9 @@ fn a_run_waits_for_a_person_across_a_replay() {
 fn a_journal_of_another_graph_or_version_is_rejected() {
     let graph = agent_and_tools();
     let replay = |journal: Journal| graph.replay(&Input::default(), &journal).map(|_| ());
-    let other = GraphError::OtherGraph { graph: "react".to_owned(), journal: "pes".to_owned() };
+    let other = GraphError::GraphMismatch { graph: "react".to_owned(), journal_graph: "pes".to_owned() };
     assert_eq!(replay(Journal::new("pes", 3)), Err(other));
-    let later = GraphError::UnknownVersion { graph: "react".to_owned(), journal: 4, known: 3 };
+    let later = GraphError::UnknownVersion { graph: "react".to_owned(), journal_version: 4, version: 3 };
     assert_eq!(replay(Journal::new("react", 4)), Err(later));
     let event = Event::Finished { request: RequestId(1), outcome: Outcome::Tool(outcome("x")) };
     let diverged = Journal { events: vec![event], ..Journal::new("react", 3) };

@@ -277,7 +277,7 @@ impl Tool {
                 json!(["entities", "relations"]),
             ),
         };
-        // Later versions may add members to results, so the schema allows additional ones.
+        // Later versions may add fields to results, so the schema allows additional ones.
         json!({ "type": "object", "properties": properties, "required": required })
     }
 }

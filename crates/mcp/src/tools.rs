@@ -138,7 +138,7 @@ pub(crate) fn invalid_cursor() -> ToolFailure {
     ToolFailure::argument("cursor", "expected the cursor of an earlier result")
 }
 
-/// Adds a member to a result if it has a value.
+/// Adds a field to a result if it has a value.
 pub(crate) fn insert(result: &mut Value, name: &str, value: Option<impl Into<Value>>) {
     if let Some(value) = value {
         result[name] = value.into();

@@ -19,7 +19,7 @@ fn spec_of(entry: Value) -> ServerSpec {
     server_specs([("s", &entry)], &|_| None).unwrap().remove(0)
 }
 
-/// The entry of the test server, with further members.
+/// The entry of the test server, with further fields.
 fn entry(mode: &str, further: Value) -> Value {
     let mut entry = json!({ "command": "sh", "args": [SCRIPT, mode], "startup_seconds": 20 });
     entry.as_object_mut().unwrap().extend(further.as_object().unwrap().clone());
@@ -137,7 +137,7 @@ async fn long_lists_are_cut() {
 #[tokio::test]
 async fn servers_that_do_not_start_are_explained() {
     for (mode, expected) in [
-        ("silent", "the server did not answer within 1 s"),
+        ("silent", "the server did not respond within 1 s"),
         ("noise", "the server sent a message of more than 4194304 bytes"),
         (
             "exits",
@@ -181,14 +181,14 @@ async fn a_call_that_is_never_answered_ends_after_its_timeout() {
         ScriptedModel::new().step("calls", |_| Ok(Reply::call("s__never", json!({})))).step("reports", |request| {
             let error = Turn::of(request).result("s__never").unwrap_err();
             assert!(error.contains("no result within 1000 ms; the call may have taken effect"), "{error}");
-            Ok(Reply::text("It did not answer."))
+            Ok(Reply::text("It did not respond."))
         });
     let (memory, scope) = (threadkeep::open("memory:").await.unwrap(), Scope::user("t", "ana").unwrap());
     let mut definition = Definition::new("tester", Arc::new(model));
     definition.tool_sources.push(Arc::new(server));
     let thread = memory.open(&scope).await.unwrap().thread.id;
     let turn = Agent::new(memory, definition).chat(&scope, thread, "Go").await.unwrap();
-    assert_eq!(turn.reply, "It did not answer.", "{:?}", turn.error);
+    assert_eq!(turn.reply, "It did not respond.", "{:?}", turn.error);
 }
 
 #[tokio::test]

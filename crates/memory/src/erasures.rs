@@ -105,8 +105,9 @@ pub struct ErasedUser {
 
 /// The entries of an erasure log, looked up by item. If an item has several entries, the latest bound applies.
 pub trait ErasureEntries: Send + Sync {
-    /// Called for every thread in the store before any other method, so that an implementation can load the threads' entries.
-    fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId);
+    /// Called for every thread in the store before any other method, so that an implementation knows which threads the store
+    /// contains.
+    fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId);
     /// The entry of a user, if the user was erased.
     fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser>;
     /// The bound of a thread, if it was erased.

@@ -104,7 +104,7 @@ struct Import<'a> {
     names_in_flight: HashSet<String>,
 }
 
-/// The result of writing a conversation or a part of it.
+/// The result of writing a conversation or part of it.
 struct WrittenConversation {
     name: String,
     report: ImportReport,
@@ -215,7 +215,7 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Waits until a part of the named conversation has been written, and returns the conversation.
+    /// Waits until part of the named conversation has been written, and returns the conversation.
     async fn wait_for_conversation(
         &mut self,
         name: &str,

@@ -51,7 +51,7 @@ impl Memory {
     }
 
     /// Sets a preference of the scope's user to the value that `change` returns for the current value, and returns the new value.
-    /// `None` means that the preference does not exist, or is to be deleted.
+    /// `None` means that the preference does not exist, or should be deleted.
     ///
     /// `change` is called again if others have changed the preference meanwhile.
     ///

@@ -148,7 +148,7 @@ fn arguments(text: &str) -> Option<JsonText> {
 /// Returns the value of `failed_generation`, from JSON or from text with single or double quotes.
 fn failed_generation(body: &str) -> Option<String> {
     if let Ok(body) = serde_json::from_str::<Value>(body) {
-        return find_member(&body, 16);
+        return find_field(&body, 16);
     }
     let (_, rest) = body.split_once("failed_generation")?;
     let rest = rest.trim_start_matches(['\\', '\'', '"']).trim_start().strip_prefix([':', '='])?.trim_start();
@@ -157,10 +157,10 @@ fn failed_generation(body: &str) -> Option<String> {
     Some(unquoted(&rest[1..], quote))
 }
 
-fn find_member(value: &Value, depth: usize) -> Option<String> {
+fn find_field(value: &Value, depth: usize) -> Option<String> {
     let object = value.as_object().filter(|_| depth > 0)?;
     let generation = object.get("failed_generation").and_then(Value::as_str).map(str::to_owned);
-    generation.or_else(|| object.values().find_map(|member| find_member(member, depth - 1)))
+    generation.or_else(|| object.values().find_map(|member| find_field(member, depth - 1)))
 }
 
 /// Returns the text before the closing quote, with the escape sequences of JSON and Python resolved.

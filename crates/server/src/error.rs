@@ -26,7 +26,7 @@ pub struct ApiError {
     pub code: &'static str,
     /// A description for people.
     pub message: String,
-    /// The parameter, header or member of the body that is invalid.
+    /// The parameter, header or field of the body that is invalid.
     pub param: Option<String>,
     /// Additional headers of the response.
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -46,7 +46,7 @@ pub(crate) struct ErrorBody<'a> {
     pub(crate) message: &'a str,
     /// The error type of the OpenAI API.
     pub(crate) r#type: &'static str,
-    /// The parameter, header or member of the body that is invalid.
+    /// The parameter, header or field of the body that is invalid.
     pub(crate) param: Option<&'a str>,
     /// A stable identifier of the error, for programs.
     pub(crate) code: &'a str,
@@ -60,7 +60,7 @@ impl ApiError {
         Self { status, code, message: message.into(), param: None, headers: Vec::new(), internal: None }
     }
 
-    /// Creates an error for an invalid parameter, header or member of the body.
+    /// Creates an error for an invalid parameter, header or field of the body.
     pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message).param(param)
     }
@@ -87,7 +87,7 @@ impl ApiError {
         Self::internal("a task of the request panicked")
     }
 
-    /// Sets the parameter, header or member of the body that is invalid.
+    /// Sets the parameter, header or field of the body that is invalid.
     #[must_use]
     pub fn param(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }

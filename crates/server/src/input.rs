@@ -14,7 +14,7 @@ pub(crate) use whole_number::{optional_whole_number, whole_number};
 use axum::http::HeaderMap;
 use threadkeep::core::TaggedNumber;
 use threadkeep::{Expected, Map, MetadataFilter};
-use threadkeep_service::Attempt;
+use threadkeep_service::RequestIdentity;
 
 use crate::error::ApiError;
 use crate::output::parse_etag;
@@ -27,8 +27,8 @@ const MAX_IDEMPOTENCY_KEY_BYTES: usize = 255;
 ///
 /// # Errors
 /// `invalid_request` if the `Idempotency-Key` is invalid.
-pub fn read_attempt(headers: &HeaderMap, api: &str, digest: &str) -> Result<Attempt, ApiError> {
-    Ok(Attempt::new(api, idempotency_key(headers)?, digest, retry_count(headers)))
+pub fn read_identity(headers: &HeaderMap, api: &str, digest: &str) -> Result<RequestIdentity, ApiError> {
+    Ok(RequestIdentity::new(api, idempotency_key(headers)?, digest, retry_count(headers)))
 }
 
 /// Reads the `Idempotency-Key` of a request; `None` if the header is missing.
@@ -61,7 +61,7 @@ pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, A
     Ok(if_match(headers)?.map(Expected::Change))
 }
 
-/// Reads a filter on metadata in a body: each member of `values` is a condition. Errors name the parameter `param`.
+/// Reads a filter on metadata in a body: each field of `values` is a condition. Errors name the parameter `param`.
 pub(crate) fn metadata_filter(param: &str, values: Option<&Map>) -> Result<MetadataFilter, ApiError> {
     let filter = values.map(MetadataFilter::from_map).transpose();
     Ok(filter.map_err(|error| ApiError::from(error).param(param))?.unwrap_or_default())

@@ -41,7 +41,7 @@ pub use app::{App, ServerOptions};
 pub use compat::access::SharedKey;
 pub use door::{Door, ErrorFormat, OwnedIds, Probe, RouteInfo, Rule, SenderAuthenticator, TenantCase};
 pub use error::ApiError;
-pub use input::{FormBody, JsonBody, RawBody, read_attempt};
+pub use input::{FormBody, JsonBody, RawBody, read_identity};
 pub use middleware::request_id;
 pub use output::json;
 pub use page::Page;

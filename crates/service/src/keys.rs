@@ -105,7 +105,7 @@ pub struct NewKey {
     pub quota: Option<Quota>,
 }
 
-/// The changes to a key. A member that is `None` stays as it is.
+/// The changes to a key. A field that is `None` stays as it is.
 #[derive(Clone, Debug, Default)]
 pub struct KeyChanges {
     /// The name for people.

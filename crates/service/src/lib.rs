@@ -41,6 +41,6 @@ pub use metrics::{CountGuard, Metrics};
 pub use outgoing::OutgoingProxy;
 pub use quota::{Quota, next_day};
 pub use rate::{RateLimit, RateStatus};
-pub use repeats::{Attempt, RETRY_WINDOW_MS, appended_messages};
+pub use repeats::{RETRY_WINDOW_MS, RequestIdentity, appended_messages};
 pub use service::{Service, ServiceOptions, ShutdownGuard, too_many_error};
 pub use telemetry::{Span, Telemetry, TelemetryOptions, in_current_span};

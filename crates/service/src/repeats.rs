@@ -30,9 +30,9 @@ const ATTEMPTS: usize = 64;
 /// The number of hexadecimal digits of the digest that are omitted from derived keys: the remaining 128 bits are sufficient.
 const OMITTED_DIGITS: usize = 32;
 
-/// One attempt of a request. Contains the data that all attempts have in common, and the number of earlier attempts.
+/// The identity of a request that may be repeated: the data that all attempts have in common, and the number of earlier attempts.
 #[derive(Clone, Debug)]
-pub struct Attempt {
+pub struct RequestIdentity {
     key: Option<String>,
     /// The name of the API, and the digest of the route and the body, separated by a colon.
     digest: String,
@@ -40,8 +40,8 @@ pub struct Attempt {
     retries: u64,
 }
 
-impl Attempt {
-    /// Creates an attempt of a request to an API. `key` is its `Idempotency-Key`, `digest` the digest of its route and body, and
+impl RequestIdentity {
+    /// Creates the identity of a request to an API. `key` is its `Idempotency-Key`, `digest` the digest of its route and body, and
     /// `retries` the number of earlier attempts, as stated by the client.
     #[must_use]
     pub fn new(api: &str, key: Option<String>, digest: &str, retries: u64) -> Self {

@@ -99,7 +99,7 @@ impl Webhook {
     }
 }
 
-/// The members of a webhook to set. Omitted members keep their values.
+/// The fields of a webhook to set. Omitted fields keep their values.
 #[derive(Clone, Debug, Default)]
 pub struct WebhookPatch {
     /// The endpoint.
@@ -154,7 +154,7 @@ impl Webhooks {
     /// Creates a webhook of a scope. It receives the events of all threads that the scope lists.
     ///
     /// # Errors
-    /// `Invalid` for an invalid member, or too many webhooks; errors from the store.
+    /// `Invalid` for an invalid field, or too many webhooks; errors from the store.
     pub async fn create(&self, scope: &Scope, patch: WebhookPatch) -> Result<Webhook> {
         let Some(url) = patch.url.clone() else { return Err(Error::invalid("url", "`url` is required")) };
         if self.list(scope).await?.len() >= MAX_WEBHOOKS {
@@ -206,7 +206,7 @@ impl Webhooks {
     /// Changes a webhook.
     ///
     /// # Errors
-    /// `NotFound` if the scope has no such webhook, `Invalid` for an invalid member; errors from the store.
+    /// `NotFound` if the scope has no such webhook, `Invalid` for an invalid field; errors from the store.
     pub async fn update(&self, scope: &Scope, id: &str, patch: WebhookPatch) -> Result<Webhook> {
         self.change(scope, id, |webhook| self.apply(webhook, patch.clone())).await
     }

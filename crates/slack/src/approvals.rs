@@ -4,7 +4,7 @@ use serde_json::json;
 use threadkeep::Verdict;
 use threadkeep::agent::find_approval;
 use threadkeep_service::turns::{self, DecisionRequest, TurnTask};
-use threadkeep_service::{Attempt, AuditAction, Caller, Error, Sender, Service};
+use threadkeep_service::{AuditAction, Caller, Error, RequestIdentity, Sender, Service};
 
 use crate::answer::Answer;
 use crate::api::Bot;
@@ -101,7 +101,7 @@ impl Worker {
             turn: post.turn.clone(),
             verdict,
             by: user.to_owned(),
-            attempt: Attempt::new("slack", None, &post.approval, u64::from(is_recovered)),
+            identity: RequestIdentity::new("slack", None, &post.approval, u64::from(is_recovered)),
         };
         let sender = Sender { name: format!("slack {user}"), scope: inbox.scope().clone(), roles: Vec::new() };
         let act = if approves { "approve in Slack" } else { "deny in Slack" };

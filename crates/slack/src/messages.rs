@@ -6,7 +6,7 @@ use threadkeep::agent::stop_waiting_turn;
 use threadkeep::core::EPHEMERAL;
 use threadkeep::{MemoryError, MessageRef, OpenThread, Role, ThreadId, TurnRequest};
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
-use threadkeep_service::{Attempt, Service};
+use threadkeep_service::{RequestIdentity, Service};
 
 use crate::answer::Answer;
 use crate::events::{Job, message_key};
@@ -41,7 +41,7 @@ impl Worker {
             scope: inbox.scope().clone(),
             thread,
             ask,
-            attempt: Attempt::new("slack", Some(key.to_owned()), text, 0),
+            identity: RequestIdentity::new("slack", Some(key.to_owned()), text, 0),
             is_ephemeral: !self.options().remembers,
         };
         let bot = self.bot(&place.team).await?;

@@ -29,7 +29,7 @@ const BUSY_WAIT: Duration = Duration::from_millis(500);
 /// A request in a queue.
 struct Queued {
     accepted: Accepted,
-    /// Whether an instance that ended may have processed a part of the request.
+    /// Whether an instance that ended may have processed part of the request.
     is_recovered: bool,
 }
 

@@ -18,7 +18,7 @@ use self::split_mix::SplitMix64;
 
 /// A wrapper around a store that injects every fault that the contract allows, at random from a seed.
 ///
-/// The wrapper loses responses to commits, before and after the commit is applied; rejects calls as temporarily
+/// The wrapper drops responses to commits, before and after the commit is applied; rejects calls as temporarily
 /// unavailable; excludes the newest messages from searches and reports them as not indexed; and drops and duplicates
 /// wake-ups. It never breaks the contract: a caller that retries calls after retryable errors gets the same results as
 /// from the wrapped store.

@@ -3,7 +3,7 @@
 //! A store's `tests/conformance.rs` implements [`Factory`] and [`Instance`], invokes [`conformance_tests!`] and calls
 //! [`property_test`]. The macro generates a test for every case in `cases.rs`; a store cannot select a subset. A store
 //! declares its optional features in [`Capabilities`], and the cases check that the methods of all other features return
-//! `Unsupported`. Each case runs twice: on the plain store, and on [`FaultyStore`], which loses responses, delays the
+//! `Unsupported`. Each case runs twice: on the plain store, and on [`FaultyStore`], which drops responses, delays the
 //! search index, and drops or duplicates wake-ups.
 //!
 //! The `tags` cases run on [`FailoverStore`], which loses acknowledged commits.

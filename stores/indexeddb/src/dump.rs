@@ -72,7 +72,7 @@ pub(crate) async fn dump_thread(
     Ok(chunk.into_dump(&row, after, limit))
 }
 
-/// Until its last chunk is written, a thread has messages but no row, so that no one sees it.
+/// Until its last chunk is written, a thread has messages but no row, so no one sees it.
 pub(crate) async fn restore_thread(
     transaction: &Transaction,
     tenant: &TenantId,
@@ -139,7 +139,7 @@ async fn is_in_use(transaction: &Transaction, row: &ThreadRow) -> Result<bool> {
 }
 
 /// The error of a restoration that [`restore_thread`] refused.
-pub(crate) fn refused() -> StoreError {
+pub(crate) fn refusal() -> StoreError {
     Conflict::Thread.into()
 }
 

@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 const ROWS: &str = "rows";
 /// The index over the index keys of all rows.
 const INDEX: &str = "index";
-/// The members of a row.
+/// The fields of a row.
 const TEXT: &str = "text";
 const INDEX_KEYS: &str = "keys";
 
@@ -391,7 +391,7 @@ fn to_count(limit: usize) -> u32 {
     u32::try_from(limit).unwrap_or(u32::MAX)
 }
 
-/// Returns a member of an object; undefined if it does not exist.
+/// Returns a field of an object; undefined if it does not exist.
 pub(crate) fn get(object: &JsValue, name: &str) -> JsValue {
     Reflect::get(object, &JsString::from(name)).unwrap_or(JsValue::UNDEFINED)
 }

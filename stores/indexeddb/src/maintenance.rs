@@ -49,7 +49,7 @@ impl Maintenance for IndexedDbStore {
                 dump::restore_thread(transaction, &tenant, thread, chunk).await
             })
             .await?;
-        if is_accepted { Ok(()) } else { Err(dump::refused()) }
+        if is_accepted { Ok(()) } else { Err(dump::refusal()) }
     }
 
     async fn restore_record(&self, tenant: &TenantId, owner: &RecordOwner, record: Record) -> Result<()> {

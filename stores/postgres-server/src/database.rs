@@ -20,7 +20,7 @@ impl Database {
     pub(crate) async fn create(server: &Server) -> Self {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let name = format!("threadkeep_{}_{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let client = connect(&server.url("postgres")).await.expect("the server answers");
+        let client = connect(&server.url("postgres")).await.expect("the server responds");
         let sql = format!("CREATE DATABASE {name} TEMPLATE template0 ENCODING 'UTF8'");
         client.batch_execute(&sql).await.expect("a new database");
         Self { url: server.url(&name), name, cleanup: Some(server.cleanup.clone()), reset_sql: None }

@@ -25,7 +25,7 @@ const LOCK: i64 = 0x7468_6b70_0001;
 /// The number of transactions after which the watermark is advanced even if there was nothing to index.
 const WATERMARK_LAG: i64 = 10_000;
 
-/// Messages of a thread that are to be indexed.
+/// Messages of a thread that the index still lacks.
 struct ThreadPortion {
     thread_no: i64,
     change: i64,

@@ -35,8 +35,11 @@ impl PostgresFactory {
     async fn prepare(&self, url: String) {
         drop(PostgresStore::open(&url).await.expect("the schema is created"));
         if self.pooler.is_some() && Server::with_vectors().is_some() {
-            let client =
-                PostgresOptions::from_url(&url).expect("the URL is valid").connect().await.expect("the server answers");
+            let client = PostgresOptions::from_url(&url)
+                .expect("the URL is valid")
+                .connect()
+                .await
+                .expect("the server responds");
             client.batch_execute("CREATE EXTENSION vector").await.expect("pgvector is installed");
         }
     }

@@ -19,10 +19,10 @@ use sha2::{Digest, Sha256};
 use threadkeep_core::{Result, StoreError};
 use tokio::sync::Mutex;
 
+use crate::data_loss::LossDetector;
 use crate::error::{is_missing_function, is_transient, may_be_applied, translate};
 use crate::groups::{GroupOptions, Groups};
 use crate::options::RedisOptions;
-use crate::presence::Presence;
 
 /// The functions. `index.lua` contains those of the search index.
 pub(crate) const LIBRARY: &str = concat!(include_str!("library.lua"), include_str!("index.lua"));
@@ -45,7 +45,7 @@ pub(crate) struct Connections {
     version: String,
     /// For writes that wait for replicas.
     groups: Groups,
-    presence: Presence,
+    loss_detector: LossDetector,
 }
 
 enum Target {
@@ -85,7 +85,7 @@ impl Connections {
         Ok(Self {
             target,
             silent_since: SyncMutex::default(),
-            presence: Presence::new(&options.prefix, options.is_cluster),
+            loss_detector: LossDetector::new(&options.prefix, options.is_cluster),
             options,
             certificates,
             version,
@@ -97,8 +97,8 @@ impl Connections {
         &self.options
     }
 
-    pub(crate) fn presence(&self) -> &Presence {
-        &self.presence
+    pub(crate) fn loss_detector(&self) -> &LossDetector {
+        &self.loss_detector
     }
 
     /// Calls a function that reads.
@@ -149,7 +149,7 @@ impl Connections {
             return self.run(command, true).await;
         }
         for command in &commands {
-            self.refuse_lost(command).await?;
+            self.ensure_not_lost(command).await?;
         }
         let (mut pause, mut maybe_applied) = (FIRST_PAUSE, false);
         let (mut attempt, began) = (1, Instant::now());
@@ -164,7 +164,7 @@ impl Connections {
             };
             maybe_applied |= may_be_applied(&error);
             if is_missing_function(&error) && attempt < ATTEMPTS {
-                self.install_again().await?;
+                self.reinstall().await?;
             } else if !is_transient(&error) || attempt == ATTEMPTS || began.elapsed() >= self.options.response_timeout {
                 return Err(translate(error, maybe_applied));
             } else {
@@ -328,22 +328,22 @@ impl Connections {
 
     /// Runs a command, and repeats it after transient errors while the call has not timed out.
     pub(crate) async fn run(&self, command: &Cmd, is_write: bool) -> Result<Value> {
-        self.refuse_lost(command).await?;
+        self.ensure_not_lost(command).await?;
         let mut attempts = 1;
         loop {
             match self.run_with_retries(command, &mut attempts).await {
                 Ok(value) => return Ok(value),
                 Err((error, _)) if is_missing_function(&error) && attempts < ATTEMPTS => {
                     attempts += 1;
-                    self.install_again().await?;
+                    self.reinstall().await?;
                 }
                 Err((error, maybe_applied)) => return Err(translate(error, is_write && maybe_applied)),
             }
         }
     }
 
-    /// Runs a command that is not a function call, even if data is lost.
-    pub(crate) async fn run_simply(&self, command: &Cmd) -> Result<Value> {
+    /// Runs a command that is not a function call, without checking whether data is lost.
+    pub(crate) async fn run_unchecked(&self, command: &Cmd) -> Result<Value> {
         let result = self.run_with_retries(command, &mut 1).await;
         result.map_err(|(error, maybe_applied)| translate(error, maybe_applied))
     }

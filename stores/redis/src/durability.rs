@@ -171,7 +171,7 @@ pub(crate) async fn count_losses(connections: &Connections, keys: &Keys) -> Resu
 async fn read_description(connections: &Connections, keys: &Keys) -> Result<(Option<String>, Option<String>, bool)> {
     let mut get = redis::cmd("HMGET");
     get.arg(keys.about()).arg("incarnation").arg("format").arg("markers");
-    let mut fields = connections.run_simply(&get).await?.items()?.into_iter().map(Reply::text);
+    let mut fields = connections.run_unchecked(&get).await?.items()?.into_iter().map(Reply::text);
     let mut next = || fields.next().transpose().map(Option::flatten);
     Ok((next()?, next()?, next()?.is_some()))
 }
@@ -190,7 +190,7 @@ pub(crate) async fn prepare(connections: &Connections, keys: &Keys) -> Result<St
     for (field, value) in [("incarnation", incarnation), ("format", FORMAT.to_string())] {
         let mut set = redis::cmd("HSETNX");
         set.arg(&about).arg(field).arg(value);
-        connections.run_simply(&set).await?;
+        connections.run_unchecked(&set).await?;
     }
     let (incarnation, format, has_markers) = read_description(connections, keys).await?;
     match format.as_deref().map(str::parse) {
@@ -198,7 +198,7 @@ pub(crate) async fn prepare(connections: &Connections, keys: &Keys) -> Result<St
         Some(Ok(FIRST_FORMAT)) => {
             let mut set = redis::cmd("HSET");
             set.arg(&about).arg("format").arg(FORMAT);
-            connections.run_simply(&set).await?;
+            connections.run_unchecked(&set).await?;
         }
         Some(Ok(format)) => {
             return Err(StoreError::Incompatible(format!(
@@ -213,10 +213,10 @@ pub(crate) async fn prepare(connections: &Connections, keys: &Keys) -> Result<St
             connections.place_markers(&incarnation).await?;
         }
         let mut set = redis::cmd("HSET");
-        set.arg(&about).arg("markers").arg(connections.presence().markers().len());
-        connections.run_simply(&set).await?;
+        set.arg(&about).arg("markers").arg(connections.loss_detector().markers().len());
+        connections.run_unchecked(&set).await?;
     }
-    connections.presence().set_incarnation(&incarnation);
+    connections.loss_detector().set_incarnation(&incarnation);
     connections.find_losses().await?;
     connections.ensure_installed().await?;
     Ok(incarnation)

@@ -48,8 +48,8 @@ impl Groups {
     ) -> RedisResult<(Value, bool)> {
         let (reply, receiver) = oneshot::channel();
         let queue = self.worker(client, url, options);
-        queue.send(Job { commands, reply }).await.map_err(|_| lost())?;
-        receiver.await.map_err(|_| lost())?
+        queue.send(Job { commands, reply }).await.map_err(|_| connection_closed())?;
+        receiver.await.map_err(|_| connection_closed())?
     }
 
     fn worker(&self, client: Client, url: &str, options: &GroupOptions) -> mpsc::Sender<Job> {
@@ -77,7 +77,7 @@ impl Groups {
     }
 }
 
-fn lost() -> RedisError {
+fn connection_closed() -> RedisError {
     std::io::Error::new(std::io::ErrorKind::BrokenPipe, "the connection for commits was closed").into()
 }
 

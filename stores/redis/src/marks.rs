@@ -56,7 +56,7 @@ struct Marked {
     in_flight: u32,
     /// Whether a write began since the last flush.
     is_used: bool,
-    /// Whether writes follow each other closely, so that the mark should stay.
+    /// Whether writes follow each other closely, so the mark should stay.
     is_busy: bool,
     touch: Option<(u64, Touch)>,
 }

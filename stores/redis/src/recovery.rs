@@ -22,7 +22,7 @@ impl Shared {
         if self.connections.find_losses().await? == 0 {
             return Ok(());
         }
-        let repairing = self.connections.presence().begin_repair();
+        let repair_guard = self.connections.loss_detector().begin_repair();
         self.connections.install().await?;
         self.forget_names();
         // Changes that feeds have already announced may be lost.
@@ -36,7 +36,7 @@ impl Shared {
             self.remove_lost_threads(&tenant, &threads).await?;
         }
         self.connections.place_markers(&self.incarnation).await?;
-        drop(repairing);
+        drop(repair_guard);
         self.connections.find_losses().await.map(|_| ())
     }
 

@@ -363,7 +363,7 @@ impl Shared {
             redis::cmd("PUBLISH").arg(self.keys.channel()).take()
         };
         publish.arg(text);
-        self.connections.run_simply(&publish).await.map(|_| ())
+        self.connections.run_unchecked(&publish).await.map(|_| ())
     }
 
     /// Sends a wake-up. It may be lost.

@@ -7,9 +7,9 @@ use threadkeep_core::{
 };
 
 use crate::connection::{Args, Reply};
+use crate::data_loss::lost_data;
 use crate::index::{joined, terms_of};
 use crate::keys::{incarnation, index_part, owner_hash};
-use crate::presence::lost_data;
 use crate::shared::{Request, Shared};
 
 /// The maximum number of messages that are compared with the index concurrently.

@@ -32,7 +32,7 @@ impl From<SqliteError> for StoreError {
 }
 
 impl SqliteError {
-    /// Whether another connection holds a lock, so that a retry can succeed.
+    /// Whether another connection holds a lock, so a retry can succeed.
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)))
     }

@@ -171,7 +171,7 @@ pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// Messages that are to be indexed, with the terms of their texts.
+/// The messages to index, with the terms of their text.
 struct IndexBatch {
     /// The watermark of the index when the messages were read.
     watermark: i64,

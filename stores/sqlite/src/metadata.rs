@@ -29,7 +29,7 @@ pub(crate) fn selection(
         values.push(Value::Text(condition.key.clone()));
         let key = first + values.len() - 1;
         for value in &condition.values {
-            values.push(stored(value));
+            values.push(stored_value(value));
             let value = first + values.len() - 1;
             parts.push(format!(
                 "SELECT thread_no FROM thread_metadata WHERE tenant_no = ?{first} AND key = ?{key} AND value = ?{value}{owner}"
@@ -44,7 +44,7 @@ pub(crate) fn selection(
 }
 
 /// Returns a value as the triggers store it.
-fn stored(value: &MetadataValue) -> Value {
+fn stored_value(value: &MetadataValue) -> Value {
     match value {
         MetadataValue::Text(text) => Value::Text(format!("s{text}")),
         MetadataValue::Integer(integer) => Value::Integer(*integer),

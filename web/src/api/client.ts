@@ -129,7 +129,7 @@ export class ApiError extends Error {
     super(message);
   }
 
-  /** Whether the server could not be reached, so that the same call may succeed later. */
+  /** Whether the server could not be reached, so the same call may succeed later. */
   get isUnreachable(): boolean {
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
   }

@@ -1,7 +1,7 @@
 //! Writes the JavaScript side of a WebAssembly module: `threadkeep-bindgen MODULE FOLDER`.
 //!
-//! The command line tool of wasm-bindgen does the same, but also brings a test runner with an HTTP client and takes three times as
-//! long to build.
+//! wasm-bindgen's command-line tool does the same, but also includes a test runner with an HTTP client, and takes three times as long to
+//! build.
 
 use std::env;
 

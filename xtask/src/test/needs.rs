@@ -14,7 +14,7 @@ use anyhow::{Result, ensure};
 use crate::cargo::Workspace;
 use crate::debian;
 
-struct Need {
+struct Requirement {
     /// The name of the program in `THREADKEEP_MISSING_PROGRAMS`, which tests read.
     program: &'static str,
     debian_package: &'static str,
@@ -23,22 +23,26 @@ struct Need {
     probe: &'static [&'static str],
     /// The tests that are skipped without the program.
     tests: &'static str,
+    /// How to run these tests without installing the program, if that is possible.
+    alternative: Option<&'static str>,
 }
 
-const NEEDS: &[Need] = &[
-    Need {
+const REQUIREMENTS: &[Requirement] = &[
+    Requirement {
         program: "strace",
         debian_package: "strace",
         probe: &["strace", "-o", "/dev/null", "true"],
         tests: "tests that trace the system calls of a store",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "unshare",
         debian_package: "util-linux",
         probe: &["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
         tests: "tests that fill or write-protect a temporary file system",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "postgres",
         debian_package: "postgresql",
         // Debian installs the server's programs by version, outside the `PATH`.
@@ -47,56 +51,64 @@ const NEEDS: &[Need] = &[
             "-c",
             "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || test -n \"$THREADKEEP_TEST_POSTGRES_URL\"",
         ],
-        tests: "tests on PostgreSQL (or set THREADKEEP_TEST_POSTGRES_URL to a server)",
+        tests: "tests on PostgreSQL",
+        alternative: Some("set THREADKEEP_TEST_POSTGRES_URL to use a running server"),
     },
-    Need {
+    Requirement {
         program: "pgbouncer",
         debian_package: "pgbouncer",
         probe: &["sh", "-c", "command -v pgbouncer || ls /usr/sbin/pgbouncer"],
         tests: "tests through PgBouncer",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "redis",
         debian_package: "redis-server",
         probe: &["sh", "-c", "command -v redis-server && command -v redis-cli"],
         tests: "tests on Redis",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "faketime",
         debian_package: "libfaketime",
         probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"],
         tests: "tests in which a server's clock jumps",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "curl",
         debian_package: "curl",
         // `--json` requires 7.82.
         probe: &["sh", "-c", "curl --help all | grep -q -e --json"],
         tests: "the README's conversation with the server",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "nginx",
         debian_package: "nginx-light",
         // Debian installs it outside the `PATH` of users.
         probe: &["sh", "-c", "command -v nginx || ls /usr/sbin/nginx"],
-        tests: "tests of a server without a key behind a plain proxy",
+        tests: "tests of a server that requires no API key, behind a proxy that adds no headers about the client",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "wrk",
         debian_package: "wrk",
         // `wrk --version` prints the version but exits with an error.
         probe: &["sh", "-c", "command -v wrk"],
-        tests: "no tests, but the load test of the server fails without it",
+        tests: "the server's load test",
+        alternative: None,
     },
-    Need {
+    Requirement {
         program: "python3",
         debian_package: "python3-pip",
         probe: &["python3", "-m", "pip", "--version"],
-        tests: "tests that decode realtime messages a second time, in Python",
+        tests: "tests that check realtime messages with an independent decoder in Python",
+        alternative: None,
     },
 ];
 
-/// A program that is missing, so that its tests are skipped.
+/// A missing program, whose tests are skipped.
 #[derive(Debug)]
 pub(super) struct MissingProgram {
     program: &'static str,
@@ -113,7 +125,8 @@ impl fmt::Display for MissingProgram {
 /// Installs missing programs, and returns those that cannot be installed. In continuous integration (`CI=true`), fails
 /// if a program cannot be installed.
 pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
-    let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_usable(need)).filter_map(install_program).collect();
+    let mut missing: Vec<_> =
+        REQUIREMENTS.iter().filter(|requirement| !is_usable(requirement)).filter_map(install_program).collect();
     missing.extend(python::install(workspace)?);
     missing.extend(node::install(workspace)?);
     missing.extend(kubectl::install(workspace)?);
@@ -130,21 +143,28 @@ pub(super) fn names(missing: &[MissingProgram]) -> String {
     missing.iter().map(|missing| missing.program).collect::<Vec<_>>().join(",")
 }
 
-fn install_program(need: &Need) -> Option<MissingProgram> {
-    let reason = match debian::installation_problem() {
-        Some(reason) => format!("{} is not installed or cannot be used on this system, and {reason}", need.program),
-        None if apt_get(need.debian_package) && is_usable(need) => return None,
-        None => format!("{} cannot be installed or used on this system", need.program),
+fn install_program(requirement: &Requirement) -> Option<MissingProgram> {
+    let mut reason = match debian::installation_problem() {
+        Some(reason) => {
+            format!("{} is not installed or cannot be used on this system, and {reason}", requirement.program)
+        }
+        None if apt_get(requirement.debian_package) && is_usable(requirement) => return None,
+        None => format!("{} cannot be installed or used on this system", requirement.program),
     };
-    Some(MissingProgram { program: need.program, tests: need.tests, reason })
+    if let Some(alternative) = requirement.alternative {
+        reason = format!("{reason}; or {alternative}");
+    }
+    Some(MissingProgram { program: requirement.program, tests: requirement.tests, reason })
 }
 
 fn apt_get(debian_package: &str) -> bool {
     debian::apt_get(&["install", "-y", "--no-install-recommends", debian_package], Path::new("."))
 }
 
-fn is_usable(need: &Need) -> bool {
-    let Some((program, arguments)) = need.probe.split_first() else { return debian::is_found(need.program) };
+fn is_usable(requirement: &Requirement) -> bool {
+    let Some((program, arguments)) = requirement.probe.split_first() else {
+        return debian::is_on_path(requirement.program);
+    };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

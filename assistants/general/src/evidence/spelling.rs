@@ -8,8 +8,8 @@ use threadkeep::dialogue::Utterance;
 
 use super::related;
 
-/// Frequent words in questions. Missing and added letters are recognised only in long ones, because short words resemble each other.
-const FREQUENT: [&str; 74] = [
+/// Common words in questions. Missing and added letters are recognised only in long ones, because short words resemble each other.
+const COMMON_WORDS: [&str; 74] = [
     "what",
     "whats",
     "when",
@@ -86,7 +86,7 @@ const FREQUENT: [&str; 74] = [
     "preference",
 ];
 
-/// Abbreviations used in chats.
+/// Abbreviations used in chat, and common misspellings.
 const ABBREVIATIONS: [(&str, &str); 25] = [
     ("preferance", "preference"),
     ("preferances", "preferences"),
@@ -115,13 +115,15 @@ const ABBREVIATIONS: [(&str, &str); 25] = [
     ("rn", "now"),
 ];
 
-static KNOWN: LazyLock<HashSet<&str>> = LazyLock::new(|| FREQUENT.into_iter().chain(related::known_words()).collect());
+static KNOWN: LazyLock<HashSet<&str>> =
+    LazyLock::new(|| COMMON_WORDS.into_iter().chain(related::known_words()).collect());
 
-/// Shorter words are recognised only as frequent words with swapped letters.
+/// The minimum length of a word that may lack or add a letter. In shorter words, only swapped letters of common words are corrected.
 const MIN_LETTERS: usize = 5;
 
-/// Returns the frequent word that a folded word abbreviates or misspells; `None` if the word is known, or resembles none.
-fn frequent(word: &str) -> Option<&'static str> {
+/// Returns the common word of which a folded word is an abbreviation or a misspelling; `None` if the word is known, or resembles
+/// none.
+fn correction(word: &str) -> Option<&'static str> {
     if let Some((_, long)) = ABBREVIATIONS.iter().find(|(short, _)| *short == word) {
         return Some(long);
     }
@@ -130,10 +132,10 @@ fn frequent(word: &str) -> Option<&'static str> {
         Some(Difference::Missing { .. }) => known.len() > MIN_LETTERS && word.len() >= MIN_LETTERS,
         _ => false,
     };
-    if is_known(word) { None } else { FREQUENT.iter().find(is_likely_intended).copied() }
+    if is_known(word) { None } else { COMMON_WORDS.iter().find(is_likely_intended).copied() }
 }
 
-/// Returns the words that a folded word may misspell, among those that have related words.
+/// Returns the words in the lists of related words that a folded word may be a misspelling of.
 pub(crate) fn similar(word: &str) -> impl Iterator<Item = &'static str> {
     let is_candidate = !is_known(word) && word.len() >= MIN_LETTERS;
     let is_likely_intended = |known: &&str| {
@@ -150,9 +152,9 @@ fn is_known(word: &str) -> bool {
     is_function_word || KNOWN.contains(word) || word.len() < 3 || word.contains(|c: char| c.is_ascii_digit())
 }
 
-/// Returns the word that the offline model reads instead of a misspelt one.
+/// Returns the word that the offline model substitutes for a misspelt one.
 pub(crate) fn corrected_word(utterance: &Utterance, at: usize) -> Option<String> {
-    frequent(utterance.word(at)).map(str::to_owned)
+    correction(utterance.word(at)).map(str::to_owned)
 }
 
 /// Returns the text with its misspelt and abbreviated words corrected.
@@ -162,7 +164,7 @@ pub(crate) fn corrected(text: &str) -> String {
     let mut end = 0;
     for word in utterance.words() {
         let folded = fold(&text[word.span.clone()]);
-        if let Some(meant) = frequent(&folded) {
+        if let Some(meant) = correction(&folded) {
             corrected.push_str(&text[end..word.span.start]);
             corrected.push_str(meant);
             end = word.span.end;
@@ -172,7 +174,8 @@ pub(crate) fn corrected(text: &str) -> String {
     corrected
 }
 
-/// Whether a word of a question is probably a misspelling of a word of a statement, which may be a name: "Mario" is not "Maria".
+/// Whether a word in a question is probably a misspelling of a word in a statement. The check is strict, because either word may be a
+/// name: "Mario" is not a misspelling of "Maria".
 pub(crate) fn is_misspelling(typed: &str, meant: &str) -> bool {
     let has_digit = |word: &str| word.contains(|c: char| c.is_ascii_digit());
     !has_digit(typed)

@@ -216,7 +216,7 @@ fn sentence_start(text: &str, words: &[(usize, &str)], at: usize) -> usize {
     (reach..=at).rfind(begins).unwrap_or_else(|| at.saturating_sub(MAX_INTRODUCTION / 3))
 }
 
-/// Returns a part of the text, with an ellipsis where words are omitted.
+/// Returns an excerpt of the text, with an ellipsis where words are omitted.
 fn part(text: &str, start: usize, end: usize, words: &[(usize, &str)]) -> String {
     let from = words.get(start).map_or(0, |(at, _)| *at);
     let to = words.get(end.saturating_sub(1)).map_or(text.len(), |(at, word)| at + word.len());

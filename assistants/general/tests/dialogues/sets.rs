@@ -7,7 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 use threadkeep::{Scope, ThreadId, Timestamp};
 use threadkeep_dialogue_sets::{
-    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, count_passed, play, report,
+    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, count_passed, report, run_dialogues,
 };
 
 use super::test_env::TestEnv;
@@ -19,9 +19,9 @@ struct Set {
     min_percent: usize,
 }
 
-/// Plays a set.
+/// Runs a set.
 async fn check(set: &Set) {
-    let results = play::<GeneralEnv>(&DialogueSet::parse(set.text)).await;
+    let results = run_dialogues::<GeneralEnv>(&DialogueSet::parse(set.text)).await;
     let (passed, required) = count_passed(&results);
     assert!(required > 250 && passed * 100 >= required * set.min_percent, "{}", report(&results));
 }
@@ -94,7 +94,7 @@ async fn dialogues_of_the_tenth_set_pass() {
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
     let set = DialogueSet::read(Path::new(&path)).expect("the set exists");
-    println!("{}", report(&play::<GeneralEnv>(&set).await));
+    println!("{}", report(&run_dialogues::<GeneralEnv>(&set).await));
 }
 
 /// The environment of a dialogue.
@@ -168,7 +168,7 @@ impl DialogueEnv for GeneralEnv {
         ObservedTurn { is_refusal, calls: calls.collect(), reply: turn.reply }
     }
 
-    fn is_equal(_: &str, expected: &Value, actual: &Value) -> bool {
+    fn are_equal(_: &str, expected: &Value, actual: &Value) -> bool {
         let folded = |value: &Value| match value {
             Value::String(text) => text.to_lowercase().replace("favorite", "favourite").replace("color", "colour"),
             other => other.to_string(),

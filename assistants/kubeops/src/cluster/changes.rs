@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::client::{ApiError, Patch};
-use super::text::{code_block, cut, readiness, shown, text};
+use super::text::{code_block, cut, readiness, summarise, text};
 use super::{Cluster, CommandError, Outcome, Result, digest};
 use crate::command::{Basis, Command, Verb};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
@@ -103,7 +103,7 @@ impl Cluster {
                 Err(error) => return Err(error.into()),
                 Ok(answer) => {
                     let text = done_text(&command, &kind, &basis, &answer);
-                    let objects = if object.is_null() { Vec::new() } else { vec![shown(&kind, &object)] };
+                    let objects = if object.is_null() { Vec::new() } else { vec![summarise(&kind, &object)] };
                     return Ok(Outcome { command, text, objects });
                 }
             }
@@ -284,8 +284,8 @@ impl Cluster {
 }
 
 fn delete_effect(kind: &Kind, object: &Value) -> String {
-    let shown = shown(kind, object);
-    let note = match (&*kind.plural, shown.owner) {
+    let summary = summarise(kind, object);
+    let note = match (&*kind.plural, summary.owner) {
         ("pods", Some((owner_kind, owner))) => {
             let owner_kind = Kind::find(&owner_kind).map_or(owner_kind, |kind| kind.singular);
             format!("; {owner_kind} {owner} will create another pod")
@@ -298,7 +298,7 @@ fn delete_effect(kind: &Kind, object: &Value) -> String {
         ("namespaces", _) => "; with everything in it".to_owned(),
         _ => String::new(),
     };
-    format!("{} {} would be deleted{note}", kind.singular, shown.name)
+    format!("{} {} would be deleted{note}", kind.singular, summary.name)
 }
 
 /// Fills in what a command leaves open, and checks that the verb fits the kind.

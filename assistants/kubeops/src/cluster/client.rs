@@ -21,7 +21,7 @@ const TIMEOUT: Duration = Duration::from_secs(20);
 /// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ApiError {
-    /// The API server could not be reached, or did not answer in time.
+    /// The API server could not be reached, or did not respond in time.
     #[error("unable to connect to the cluster: {0}")]
     Unreachable(String),
     /// There is no such object.
@@ -209,7 +209,7 @@ pub(super) fn unreachable_error(error: reqwest::Error) -> ApiError {
 fn error_of(status: u16, bytes: &[u8]) -> ApiError {
     let answer: Value = serde_json::from_slice(bytes).unwrap_or_default();
     let message = answer["message"].as_str().filter(|message| !message.is_empty());
-    let message = message.map_or_else(|| format!("the API server answered with status {status}"), str::to_owned);
+    let message = message.map_or_else(|| format!("the API server responded with status {status}"), str::to_owned);
     match status {
         401 => ApiError::Forbidden("the cluster rejected the credentials in the kubeconfig".to_owned()),
         403 => ApiError::Forbidden(message),

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::client::{ApiError, KubeClient, MAX_ITEMS};
-use super::text::{code_block, cut, describe, line, readiness, shown, text};
-use super::{Cluster, CommandError, Outcome, Result, Shown};
+use super::text::{code_block, cut, describe, line, readiness, summarise, text};
+use super::{Cluster, CommandError, ObjectSummary, Outcome, Result};
 use crate::command::{Command, Verb};
 use crate::kinds::{Kind, SEARCHED, WORKLOADS};
 
@@ -82,7 +82,7 @@ impl Cluster {
             }
         }
         let count = items.len();
-        let is_unhealthy = |item: &Value| shown(&kind, item).is_unhealthy;
+        let is_unhealthy = |item: &Value| summarise(&kind, item).is_unhealthy;
         if command.unhealthy && items.iter().any(is_unhealthy) {
             items.retain(is_unhealthy);
         } else if command.unhealthy {
@@ -90,10 +90,10 @@ impl Cluster {
                 0 => format!("There are no {}{}.", kind.plural, place(&kind, &command)),
                 count => format!("All {count} {}{} are healthy.", kind.plural, place(&kind, &command)),
             };
-            let objects = items.iter().take(MAX_LINES).map(|item| shown(&kind, item)).collect();
+            let objects = items.iter().take(MAX_LINES).map(|item| summarise(&kind, item)).collect();
             return Ok(Outcome { command, text, objects });
         }
-        let objects = items.iter().take(MAX_LINES).map(|item| shown(&kind, item)).collect();
+        let objects = items.iter().take(MAX_LINES).map(|item| summarise(&kind, item)).collect();
         let mut text = list_text(&kind, &command, &items);
         if items.is_empty() && command.namespace.as_deref() == Some(self.default_namespace()) {
             text.push_str(&self.elsewhere(&kind, &command).await?);
@@ -130,7 +130,7 @@ impl Cluster {
         let kind = Self::kind(&command)?;
         let object = self.object(&kind, &command).await?;
         let name = command.name.clone().unwrap_or_default();
-        let mut objects = vec![shown(&kind, &object)];
+        let mut objects = vec![summarise(&kind, &object)];
         let text = if command.as_yaml {
             let manifest = cut(&super::manifest::yaml(&kind, &object)?, MAX_MANIFEST);
             format!("{} *{name}*:\n{}", title(&kind.singular), code_block(&manifest))
@@ -159,50 +159,50 @@ impl Cluster {
         pods: &[Value],
         command: &Command,
         events: &mut Vec<String>,
-        objects: &mut Vec<Shown>,
+        objects: &mut Vec<ObjectSummary>,
     ) -> String {
         let Some(kind) = Kind::find("pods").filter(|_| !pods.is_empty()) else { return String::new() };
         let lines: Vec<String> = pods.iter().take(MAX_PODS).map(|pod| line(&kind, pod, false)).collect();
-        for pod in pods.iter().filter(|pod| shown(&kind, pod).is_unhealthy).take(2) {
+        for pod in pods.iter().filter(|pod| summarise(&kind, pod).is_unhealthy).take(2) {
             let of_pod = Command { name: Some(text(&pod["metadata"]["name"])), ..command.clone() };
             events.extend(self.events_of(&kind, &of_pod).await.unwrap_or_default());
         }
-        objects.extend(pods.iter().take(MAX_PODS).map(|pod| shown(&kind, pod)));
+        objects.extend(pods.iter().take(MAX_PODS).map(|pod| summarise(&kind, pod)));
         let rest = pods.len().saturating_sub(MAX_PODS);
         let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
         format!("\nPods:\n{}{rest}", lines.join("\n"))
     }
 
-    /// Finds objects by a part of their names. Exact names come first, then names that begin with the part, then others.
+    /// Finds objects by part of their names. Exact names come first, then names that begin with the part, then others.
     async fn find(&self, command: Command) -> Result<Outcome> {
         let like = command.like.clone().unwrap_or_default();
         let kinds: Vec<Kind> = match &command.kind {
             Some(kind) => Kind::find(kind).into_iter().collect(),
             None => SEARCHED.iter().filter_map(|kind| Kind::find(kind)).collect(),
         };
-        let mut found: Vec<(u8, Shown)> = Vec::new();
+        let mut found: Vec<(u8, ObjectSummary)> = Vec::new();
         let mut failure = None;
         for kind in kinds {
             match self.items(&kind, &command).await {
                 Ok(items) => found.extend(items.iter().filter_map(|item| {
-                    let shown = shown(&kind, item);
-                    Some((likeness(&shown.name, &like)?, shown))
+                    let summary = summarise(&kind, item);
+                    Some((likeness(&summary.name, &like)?, summary))
                 })),
                 Err(error @ CommandError::Unreachable(_)) => return Err(error),
                 Err(error) => failure = Some(error),
             }
         }
         let best = found.iter().map(|(likeness, _)| *likeness).min();
-        let objects: Vec<Shown> = found
+        let objects: Vec<ObjectSummary> = found
             .into_iter()
             .filter(|(likeness, _)| Some(*likeness) == best)
-            .map(|(_, shown)| shown)
+            .map(|(_, summary)| summary)
             .take(MAX_LINES)
             .collect();
         if let (true, Some(failure)) = (objects.is_empty(), failure) {
             return Err(failure);
         }
-        let names: Vec<String> = objects.iter().map(|shown| format!("- {} {}", shown.kind, shown.name)).collect();
+        let names: Vec<String> = objects.iter().map(|summary| format!("- {} {}", summary.kind, summary.name)).collect();
         Ok(Outcome { command, text: names.join("\n"), objects })
     }
 
@@ -228,13 +228,13 @@ impl Cluster {
         };
         if found.is_empty() && WORKLOADS.contains(&&*kind.plural) {
             let all = list(self.client()?, &pods, namespace, None).await?;
-            let is_owned = |pod: &Value| shown(&pods, pod).owner.is_some_and(|(_, owner)| owner == name);
+            let is_owned = |pod: &Value| summarise(&pods, pod).owner.is_some_and(|(_, owner)| owner == name);
             found = all.into_iter().filter(is_owned).collect();
         }
         if found.is_empty() {
             return Err(CommandError::NotFound(format!("{} {name} has no pods", kind.singular)));
         }
-        found.sort_by_key(|pod| !shown(&pods, pod).is_unhealthy);
+        found.sort_by_key(|pod| !summarise(&pods, pod).is_unhealthy);
         Ok(found)
     }
 
@@ -245,7 +245,7 @@ impl Cluster {
         let (mut texts, mut objects) = (Vec::new(), Vec::new());
         for pod in pods.iter().take(MAX_LOGS) {
             texts.push(self.log(&command, pod, tail).await?);
-            objects.push(shown(&kind, pod));
+            objects.push(summarise(&kind, pod));
         }
         if count > MAX_LOGS {
             texts.push(format!("{} more pods are not shown.", count - MAX_LOGS));
@@ -381,7 +381,7 @@ impl Cluster {
             ),
         };
         let text = format!("{text}\n{}", describe(&kind, &object));
-        Ok(Outcome { command, text, objects: vec![shown(&kind, &object)] })
+        Ok(Outcome { command, text, objects: vec![summarise(&kind, &object)] })
     }
 
     async fn rollout_history(&self, command: Command) -> Result<Outcome> {
@@ -398,7 +398,7 @@ impl Cluster {
         let text = format!("Revisions of deployment {name}, oldest first:\n{}", lines.join("\n"));
         let kind = Self::kind(&command)?;
         let object = self.object(&kind, &command).await?;
-        Ok(Outcome { command, text, objects: vec![shown(&kind, &object)] })
+        Ok(Outcome { command, text, objects: vec![summarise(&kind, &object)] })
     }
 
     /// Returns the revisions of a deployment with their replica sets, oldest first.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Shown;
+use super::ObjectSummary;
 use crate::kinds::Kind;
 
 /// The maximum length of the dump of an object whose kind has no text of its own, in characters.
@@ -10,12 +10,12 @@ const MAX_DUMP: usize = 2_500;
 /// The maximum length of a config map's value that is shown, in characters.
 const MAX_VALUE: usize = 200;
 
-/// Returns what a conversation needs to refer to an object.
-pub(crate) fn shown(kind: &Kind, object: &Value) -> Shown {
+/// Summarises an object: returns what a conversation needs to refer to it.
+pub(crate) fn summarise(kind: &Kind, object: &Value) -> ObjectSummary {
     let metadata = &object["metadata"];
     let several = containers(kind, object).iter().map(|container| text(&container["name"])).collect::<Vec<_>>();
     let image = containers(kind, object).first().map(|container| text(&container["image"])).unwrap_or_default();
-    Shown {
+    ObjectSummary {
         kind: kind.plural.clone(),
         name: text(&metadata["name"]),
         namespace: text(&metadata["namespace"]),

@@ -2,7 +2,7 @@
 
 use threadkeep::agent::ApprovalState;
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested, Step};
 use crate::kinds::Kind;
@@ -145,7 +145,7 @@ pub(super) const MEANINGS: &[(&[&str], &str)] = &[
     ),
     (&["daemonset", "daemonsets"], "A daemonset runs one pod on each node."),
     (&["pod", "pods"], "A pod is one running instance: one or more containers that share a network and volumes."),
-    (&["namespace", "namespaces"], "A namespace is a part of the cluster with its own names and rights."),
+    (&["namespace", "namespaces"], "A namespace is part of the cluster with its own names and rights."),
     (&["configmap", "configmaps"], "A configmap holds settings that pods read as files or environment variables."),
     (
         &["exit code 137", "137"],
@@ -181,8 +181,8 @@ pub(super) fn of_steps(steps: &[&Step]) -> String {
 }
 
 /// Asks which of several objects is meant.
-pub(super) fn ask_which(objects: &[Shown]) -> String {
-    let describe = |object: &Shown| {
+pub(super) fn ask_which(objects: &[ObjectSummary]) -> String {
+    let describe = |object: &ObjectSummary| {
         let kind = Kind::find(&object.kind).map_or_else(|| object.kind.clone(), |kind| kind.singular);
         let namespace = if object.namespace.is_empty() { String::new() } else { format!(" in {}", object.namespace) };
         format!("{kind} {}{namespace}", object.name)
@@ -208,9 +208,9 @@ pub(super) fn ask_what(verb: Verb) -> String {
 }
 
 /// Compares the images of the two newest lists of the same kind. Returns the text, and the pairs that differ.
-pub(super) fn compare(conversation: &Conversation) -> Option<(String, Vec<(Shown, Shown)>)> {
+pub(super) fn compare(conversation: &Conversation) -> Option<(String, Vec<(ObjectSummary, ObjectSummary)>)> {
     let (newer, older) = last_two_lists(conversation)?;
-    let namespace = |list: &[Shown]| list.first().map(|object| object.namespace.clone()).unwrap_or_default();
+    let namespace = |list: &[ObjectSummary]| list.first().map(|object| object.namespace.clone()).unwrap_or_default();
     let (one, other) = (namespace(&older), namespace(&newer));
     let (mut lines, mut same, mut pairs, mut counts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for object in &older {
@@ -247,8 +247,9 @@ pub(super) fn compare(conversation: &Conversation) -> Option<(String, Vec<(Shown
 
 /// Compares the images of a workload and of the one of the same name in another namespace, if both were shown last.
 pub(super) fn compare_last_two(conversation: &Conversation) -> Option<String> {
-    let recent = conversation.earlier.iter().rev().take(4).flat_map(super::refer::shown);
-    let shown: Vec<&Shown> = recent.filter(|object| object.kind != "pods" && !object.image.is_empty()).collect();
+    let recent = conversation.earlier.iter().rev().take(4).flat_map(super::refer::shown_objects);
+    let shown: Vec<&ObjectSummary> =
+        recent.filter(|object| object.kind != "pods" && !object.image.is_empty()).collect();
     let newer = shown.first()?;
     let older = shown
         .iter()
@@ -261,7 +262,7 @@ pub(super) fn compare_last_two(conversation: &Conversation) -> Option<String> {
 }
 
 /// Returns the newest list of objects, and the one before it of the same kind from another namespace.
-fn last_two_lists(conversation: &Conversation) -> Option<(Vec<Shown>, Vec<Shown>)> {
+fn last_two_lists(conversation: &Conversation) -> Option<(Vec<ObjectSummary>, Vec<ObjectSummary>)> {
     let mut lists = conversation
         .earlier
         .iter()

@@ -228,13 +228,13 @@ impl Planner<'_> {
             shown = done.iter().take(1).copied().collect();
         }
         let text = answers::of_steps(&shown);
-        match self.gone() {
+        match self.deletion_report() {
             Some(note) => reply(format!("{note}\n{text}")),
             None => reply(text),
         }
     }
 
-    /// Whether a reply says that a message was not understood, so that showing what the message is about is more helpful.
+    /// Whether a reply says that a message was not understood, so showing what the message is about is more helpful.
     fn is_no_answer(&self, text: &str) -> bool {
         let reading = &self.reading;
         let is_read = reading.verb.is_none_or(Verb::is_read);

@@ -1,6 +1,6 @@
 //! What words refer to: objects of earlier answers and requests.
 
-use crate::cluster::{Outcome, Shown};
+use crate::cluster::{ObjectSummary, Outcome};
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
@@ -11,13 +11,13 @@ use super::words::{Act, Lexicon, Pick, Reading, State, read, words_of};
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is matched immediately, and never collected")]
 pub(super) enum Found {
-    One(Shown),
-    Several(Vec<Shown>),
+    One(ObjectSummary),
+    Several(Vec<ObjectSummary>),
     None,
 }
 
 impl Found {
-    pub(super) fn of(mut objects: Vec<Shown>) -> Self {
+    pub(super) fn of(mut objects: Vec<ObjectSummary>) -> Self {
         match objects.len() {
             0 => Self::None,
             1 => Self::One(objects.remove(0)),
@@ -44,19 +44,19 @@ pub(super) fn kinds_of(verb: Verb) -> Option<&'static [&'static str]> {
 
 /// Returns the object that a verb would apply to: of a pod, the workload that owns it, if the verb needs one. `None` if the verb
 /// does not apply.
-pub(super) fn fitting(object: &Shown, verb: Verb, kind: Option<&str>) -> Option<Shown> {
-    let is_named = |object: &Shown| kind.is_none_or(|kind| kind == object.kind);
-    let fits = |object: &Shown| kinds_of(verb).is_none_or(|kinds| kinds.contains(&&*object.kind));
+pub(super) fn fitting(object: &ObjectSummary, verb: Verb, kind: Option<&str>) -> Option<ObjectSummary> {
+    let is_named = |object: &ObjectSummary| kind.is_none_or(|kind| kind == object.kind);
+    let fits = |object: &ObjectSummary| kinds_of(verb).is_none_or(|kinds| kinds.contains(&&*object.kind));
     if fits(object) && is_named(object) {
         return Some(object.clone());
     }
     let (owner_kind, owner) = object.owner.clone()?;
-    let of_owner = Shown {
+    let of_owner = ObjectSummary {
         kind: owner_kind,
         name: owner,
         namespace: object.namespace.clone(),
         image: object.image.clone(),
-        ..Shown::default()
+        ..ObjectSummary::default()
     };
     // "Restart the nginx pod" names the pod, and means its workload.
     let may_stand_for_owner = is_named(&of_owner) || kind == Some("pods");
@@ -64,8 +64,8 @@ pub(super) fn fitting(object: &Shown, verb: Verb, kind: Option<&str>) -> Option<
         .then_some(of_owner)
 }
 
-fn unique(objects: Vec<Shown>) -> Vec<Shown> {
-    let mut found: Vec<Shown> = Vec::new();
+fn unique(objects: Vec<ObjectSummary>) -> Vec<ObjectSummary> {
+    let mut found: Vec<ObjectSummary> = Vec::new();
     for object in objects {
         let is_known = found.iter().any(|known| {
             (&known.kind, &known.name, &known.namespace) == (&object.kind, &object.name, &object.namespace)
@@ -78,12 +78,12 @@ fn unique(objects: Vec<Shown>) -> Vec<Shown> {
 }
 
 /// Returns the object of a command.
-fn of_command(command: &Command, objects: &[Shown]) -> Option<Shown> {
+fn of_command(command: &Command, objects: &[ObjectSummary]) -> Option<ObjectSummary> {
     let name = command.name.clone()?;
     let kind = Kind::find(command.kind.as_deref()?)?.plural;
     let found = objects.iter().find(|object| object.name == name && object.kind == kind);
     let namespace = command.namespace.clone().unwrap_or_default();
-    Some(found.cloned().unwrap_or(Shown { kind, name, namespace, ..Shown::default() }))
+    Some(found.cloned().unwrap_or(ObjectSummary { kind, name, namespace, ..ObjectSummary::default() }))
 }
 
 fn outcome_of(step: &Step) -> Option<&Outcome> {
@@ -91,14 +91,14 @@ fn outcome_of(step: &Step) -> Option<&Outcome> {
 }
 
 /// Returns the objects that an exchange was about: those that it named, or else those that it listed.
-pub(super) fn subjects(exchange: &Exchange) -> Vec<Shown> {
-    let requested: Vec<Shown> =
+pub(super) fn subjects(exchange: &Exchange) -> Vec<ObjectSummary> {
+    let requested: Vec<ObjectSummary> =
         exchange.requested.iter().filter_map(|requested| of_command(&requested.command, &[])).collect();
     if !requested.is_empty() {
         return unique(requested);
     }
     let steps = exchange.steps.iter().filter(|step| step.command.verb != Verb::Find);
-    let named: Vec<Shown> = steps
+    let named: Vec<ObjectSummary> = steps
         .filter_map(|step| {
             let outcome = outcome_of(step);
             let command = outcome.map_or(&step.command, |outcome| &outcome.command);
@@ -113,7 +113,7 @@ pub(super) fn subjects(exchange: &Exchange) -> Vec<Shown> {
 
 /// Returns the objects that an exchange listed, in the order of the list. Results of a search count only if the user was asked
 /// about them; otherwise no one saw them.
-pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
+pub(super) fn listed(exchange: &Exchange) -> Vec<ObjectSummary> {
     if !exchange.offered.is_empty() {
         return exchange.offered.clone();
     }
@@ -122,7 +122,7 @@ pub(super) fn listed(exchange: &Exchange) -> Vec<Shown> {
 }
 
 /// Returns all objects in the results of an exchange.
-pub(super) fn shown(exchange: &Exchange) -> impl Iterator<Item = &Shown> {
+pub(super) fn shown_objects(exchange: &Exchange) -> impl Iterator<Item = &ObjectSummary> {
     exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| &outcome.objects)
 }
 
@@ -142,7 +142,7 @@ fn is_without_effect(exchange: &Exchange) -> bool {
 }
 
 /// Returns the object of a command that was refused by name.
-fn refused(conversation: &Conversation, exchange: &Exchange) -> Vec<Shown> {
+fn refused_object(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummary> {
     let reading = read(&exchange.said, &Lexicon::of(conversation));
     match (&reading.names[..], reading.act) {
         ([name, ..], Some(Act::Refused(_))) => match known(conversation, name, Verb::Describe, &reading) {
@@ -156,9 +156,10 @@ fn refused(conversation: &Conversation, exchange: &Exchange) -> Vec<Shown> {
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let subjects = if is_without_effect(exchange) { refused(conversation, exchange) } else { subjects(exchange) };
+        let subjects =
+            if is_without_effect(exchange) { refused_object(conversation, exchange) } else { subjects(exchange) };
         let subjects = subjects.into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
-        let fitting: Vec<Shown> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
+        let fitting: Vec<ObjectSummary> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
         if !fitting.is_empty() {
             return Found::of(narrowed(conversation, exchange, fitting, verb));
         }
@@ -168,13 +169,18 @@ pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>,
 
 /// Of several objects of an answer, the one that the question was about: the only one that restarted, that has a problem, or that is
 /// new; of a workload and its pods, the workload, if the verb only reads.
-fn narrowed(conversation: &Conversation, exchange: &Exchange, objects: Vec<Shown>, verb: Verb) -> Vec<Shown> {
+fn narrowed(
+    conversation: &Conversation,
+    exchange: &Exchange,
+    objects: Vec<ObjectSummary>,
+    verb: Verb,
+) -> Vec<ObjectSummary> {
     if objects.len() < 2 {
         return objects;
     }
-    let workloads: Vec<&Shown> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
+    let workloads: Vec<&ObjectSummary> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
     if let [workload] = workloads[..] {
-        let is_part = |object: &Shown| {
+        let is_part = |object: &ObjectSummary| {
             object == workload
                 || object.kind == "pods" && object.owner.as_ref().is_some_and(|(_, owner)| *owner == workload.name)
         };
@@ -184,8 +190,9 @@ fn narrowed(conversation: &Conversation, exchange: &Exchange, objects: Vec<Shown
     }
     let said = exchange.said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let only = |fits: &dyn Fn(&Shown) -> bool| {
-        let found: Vec<&Shown> = objects.iter().filter(|object| object.kind == "pods" && fits(object)).collect();
+    let only = |fits: &dyn Fn(&ObjectSummary) -> bool| {
+        let found: Vec<&ObjectSummary> =
+            objects.iter().filter(|object| object.kind == "pods" && fits(object)).collect();
         match found[..] {
             [one] => Some(vec![one.clone()]),
             _ => None,
@@ -210,7 +217,8 @@ fn narrowed(conversation: &Conversation, exchange: &Exchange, objects: Vec<Shown
         only(&|object| object.is_unhealthy)
     } else if says(&["new", "come back", "came back", "is it back", "recreated", "replacement"]) {
         let is_before = |other: &&Exchange| !std::ptr::eq(*other, exchange);
-        let before: Vec<&Shown> = conversation.earlier.iter().filter(is_before).flat_map(shown).collect();
+        let before: Vec<&ObjectSummary> =
+            conversation.earlier.iter().filter(is_before).flat_map(shown_objects).collect();
         only(&|object| !before.iter().any(|known| known.name == object.name && known.namespace == object.namespace))
     } else {
         None
@@ -219,7 +227,7 @@ fn narrowed(conversation: &Conversation, exchange: &Exchange, objects: Vec<Shown
 }
 
 /// From the description of a workload, keeps only the pods, which are what it lists.
-fn without_owner(mut list: Vec<Shown>, has_kind: bool) -> Vec<Shown> {
+fn without_owner(mut list: Vec<ObjectSummary>, has_kind: bool) -> Vec<ObjectSummary> {
     // If there are lists of several kinds, the first one counts.
     let first_kind = list.first().map(|object| object.kind.clone());
     if !has_kind && list.iter().filter(|object| Some(&object.kind) == first_kind.as_ref()).count() > 1 {
@@ -240,7 +248,7 @@ fn without_owner(mut list: Vec<Shown>, has_kind: bool) -> Vec<Shown> {
 /// Returns one of the objects of the newest list.
 pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading, verb: Verb) -> Found {
     let lists = conversation.earlier.iter().rev().map(|exchange| unique(listed(exchange)));
-    let of_kind = |objects: Vec<Shown>| -> Vec<Shown> {
+    let of_kind = |objects: Vec<ObjectSummary>| -> Vec<ObjectSummary> {
         let kind = reading.kind.as_deref();
         objects.into_iter().filter(|object| kind.is_none_or(|kind| kind == object.kind)).collect()
     };
@@ -253,10 +261,10 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         return other(conversation, lists, reading, verb);
     }
     // "The first one from the staging list": an older list counts, if the newest is of another namespace.
-    let of_namespace = |list: &Vec<Shown>| {
+    let of_namespace = |list: &Vec<ObjectSummary>| {
         reading.namespace.as_ref().is_none_or(|namespace| list.iter().all(|object| object.namespace == *namespace))
     };
-    let lists: Vec<Vec<Shown>> = lists.collect();
+    let lists: Vec<Vec<ObjectSummary>> = lists.collect();
     let mut lists = lists.iter().filter(|list| of_namespace(list)).chain(&lists).cloned();
     // Without a list, objects count in the order in which they were spoken of.
     let Some(mut list) = lists.next().or_else(|| spoken_in_turn(conversation)) else { return Found::None };
@@ -277,7 +285,7 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
 }
 
 /// Returns the objects that were spoken of one at a time, oldest first; `None` if there are fewer than two.
-fn spoken_in_turn(conversation: &Conversation) -> Option<Vec<Shown>> {
+fn spoken_in_turn(conversation: &Conversation) -> Option<Vec<ObjectSummary>> {
     let recent = &conversation.earlier[conversation.earlier.len().saturating_sub(6)..];
     let singles = recent.iter().map(subjects).filter(|subjects| subjects.len() == 1).flatten().collect();
     Some(unique(singles)).filter(|objects| objects.len() > 1)
@@ -292,21 +300,26 @@ fn before(conversation: &Conversation, verb: Verb) -> Found {
 }
 
 /// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.
-fn other(conversation: &Conversation, lists: impl Iterator<Item = Vec<Shown>>, reading: &Reading, verb: Verb) -> Found {
+fn other(
+    conversation: &Conversation,
+    lists: impl Iterator<Item = Vec<ObjectSummary>>,
+    reading: &Reading,
+    verb: Verb,
+) -> Found {
     let Found::One(current) = focus(conversation, Verb::Describe, None, None) else {
         let mut lists = lists;
         return lists.next().map_or(Found::None, |list| {
             Found::of(unique(list.iter().filter_map(|object| fitting(object, verb, None)).collect()))
         });
     };
-    let workload = |object: &Shown| object.owner.as_ref().map_or(&object.name, |(_, owner)| owner).clone();
-    let is_same = |object: &Shown| {
+    let workload = |object: &ObjectSummary| object.owner.as_ref().map_or(&object.name, |(_, owner)| owner).clone();
+    let is_same = |object: &ObjectSummary| {
         let is_same_pod = object.name == current.name && object.namespace == current.namespace;
         let both_pods = object.kind == "pods" && current.kind == "pods";
         is_same_pod || !both_pods && object.namespace == current.namespace && workload(object) == workload(&current)
     };
     for list in lists {
-        let mut others: Vec<Shown> = list.into_iter().filter(|object| !is_same(object)).collect();
+        let mut others: Vec<ObjectSummary> = list.into_iter().filter(|object| !is_same(object)).collect();
         if let Some(state) = reading.state {
             others = state.filter(&others);
         } else if reading.unhealthy && others.iter().any(|object| object.is_unhealthy) {
@@ -318,7 +331,7 @@ fn other(conversation: &Conversation, lists: impl Iterator<Item = Vec<Shown>>, r
         }
     }
     // Two objects were spoken of one after the other.
-    let mut spoken: Vec<Shown> = Vec::new();
+    let mut spoken: Vec<ObjectSummary> = Vec::new();
     for exchange in conversation.earlier.iter().rev().take(6) {
         if let [only] = &subjects(exchange)[..]
             && !is_same(only)
@@ -342,7 +355,7 @@ fn other(conversation: &Conversation, lists: impl Iterator<Item = Vec<Shown>>, r
 
 /// Returns the objects of the newest list that are not healthy: "the crashing one".
 pub(super) fn unhealthy(conversation: &Conversation, reading: &Reading, verb: Verb) -> Found {
-    let fits = |object: &Shown| {
+    let fits = |object: &ObjectSummary| {
         object.is_unhealthy
             && reading.kind.as_ref().is_none_or(|kind| object.kind == *kind)
             && reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
@@ -377,22 +390,27 @@ pub(super) fn mentioned(conversation: &Conversation, name: &str, verb: Verb, rea
 }
 
 /// Prefers the objects of the namespace that the conversation is about.
-pub(super) fn in_last_namespace(conversation: &Conversation, reading: &Reading, objects: Vec<Shown>) -> Vec<Shown> {
+pub(super) fn in_last_namespace(
+    conversation: &Conversation,
+    reading: &Reading,
+    objects: Vec<ObjectSummary>,
+) -> Vec<ObjectSummary> {
     if objects.len() < 2 || reading.namespace.is_some() {
         return objects;
     }
     let Some(namespace) = last_namespace(conversation) else { return objects };
-    let here: Vec<Shown> = objects.iter().filter(|object| object.namespace == namespace).cloned().collect();
+    let here: Vec<ObjectSummary> = objects.iter().filter(|object| object.namespace == namespace).cloned().collect();
     if here.is_empty() { objects } else { here }
 }
 
-/// Of objects that match a part of a name, keeps the workloads and not their pods, if no kind is named and the verb applies to both.
-fn prefer_workloads(objects: Vec<Shown>, verb: Verb, reading: &Reading) -> Vec<Shown> {
+/// Keeps, of the objects that match part of a name, the workloads and not their pods, if no kind is named and the verb applies to both.
+fn prefer_workloads(objects: Vec<ObjectSummary>, verb: Verb, reading: &Reading) -> Vec<ObjectSummary> {
     if reading.kind.is_some() || !verb.is_read() || objects.len() < 2 {
         return objects;
     }
-    let workloads: Vec<Shown> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).cloned().collect();
-    let is_covered = |object: &Shown| {
+    let workloads: Vec<ObjectSummary> =
+        objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).cloned().collect();
+    let is_covered = |object: &ObjectSummary| {
         WORKLOADS.contains(&&*object.kind)
             || workloads.iter().any(|workload| {
                 workload.namespace == object.namespace
@@ -404,11 +422,11 @@ fn prefer_workloads(objects: Vec<Shown>, verb: Verb, reading: &Reading) -> Vec<S
 }
 
 /// Completes an object from a question with what earlier answers showed of it.
-fn completed(conversation: &Conversation, object: Shown) -> Shown {
+fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
     if !object.state.is_empty() || object.restarts.is_some() {
         return object;
     }
-    let all = conversation.earlier.iter().rev().flat_map(shown).chain(conversation.mentioned.iter().flatten());
+    let all = conversation.earlier.iter().rev().flat_map(shown_objects).chain(conversation.mentioned.iter().flatten());
     let mut same = all.filter(|other| {
         other.kind == object.kind
             && other.name == object.name
@@ -421,17 +439,18 @@ fn completed(conversation: &Conversation, object: Shown) -> Shown {
 /// Returns the objects in a state from the newest answer that contains any.
 pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Reading, verb: Verb) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let objects: Vec<Shown> = unique(listed(exchange))
+        let objects: Vec<ObjectSummary> = unique(listed(exchange))
             .into_iter()
             .map(|object| completed(conversation, object))
             .filter(|object| reading.kind.as_ref().is_none_or(|kind| object.kind == *kind || *kind != "pods"))
             .filter(|object| reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace))
             .collect();
         // The pods of an answer stand for it, not their workload.
-        let pods: Vec<Shown> = objects.iter().filter(|object| object.kind == "pods").cloned().collect();
+        let pods: Vec<ObjectSummary> = objects.iter().filter(|object| object.kind == "pods").cloned().collect();
         let found = state.filter(if pods.is_empty() { &objects } else { &pods });
         let kind = reading.kind.as_deref();
-        let fitting: Vec<Shown> = unique(found.iter().filter_map(|object| fitting(object, verb, kind)).collect());
+        let fitting: Vec<ObjectSummary> =
+            unique(found.iter().filter_map(|object| fitting(object, verb, kind)).collect());
         if !fitting.is_empty() {
             return Found::of(fitting);
         }
@@ -472,10 +491,10 @@ pub(super) fn named(conversation: &Conversation, name: &str, verb: Verb, reading
 /// Returns the object that has exactly this name, even if a newer exchange has one whose name only begins with it: "telemetry" is not
 /// `telemetry-archive`.
 fn exactly_named(conversation: &Conversation, name: &str, verb: Verb, reading: &Reading) -> Option<Found> {
-    let fits = |object: &Shown| {
+    let fits = |object: &ObjectSummary| {
         reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace || object.namespace.is_empty())
     };
-    let exact = |exchange: &Exchange| -> Vec<Shown> {
+    let exact = |exchange: &Exchange| -> Vec<ObjectSummary> {
         let mut objects = subjects(exchange);
         objects.extend(listed(exchange));
         let fitting = objects
@@ -489,27 +508,30 @@ fn exactly_named(conversation: &Conversation, name: &str, verb: Verb, reading: &
 }
 
 /// Returns the workload that owns all of several pods, if it has this name.
-fn owner_named(pods: &[Shown], name: &str) -> Option<Shown> {
+fn owner_named(pods: &[ObjectSummary], name: &str) -> Option<ObjectSummary> {
     let first = pods.first().filter(|_| pods.len() > 1)?;
     let (kind, owner) = first.owner.clone().filter(|(_, owner)| owner == name)?;
-    let is_same = |pod: &Shown| pod.owner == first.owner && pod.namespace == first.namespace;
-    let owner = Shown { kind, name: owner, namespace: first.namespace.clone(), ..Shown::default() };
+    let is_same = |pod: &ObjectSummary| pod.owner == first.owner && pod.namespace == first.namespace;
+    let owner = ObjectSummary { kind, name: owner, namespace: first.namespace.clone(), ..ObjectSummary::default() };
     pods.iter().all(is_same).then_some(owner)
 }
 
-/// Returns the workloads of the conversation that a part of a name fits, if there are several: "kafka" fits `kafka-consumer` and
+/// Returns the workloads of the conversation whose names contain `name`, if there are several: "kafka" matches `kafka-consumer` and
 /// `kafka-producer`. "The kafka pod" means the one that was spoken of last.
 fn workloads_like(
     conversation: &Conversation,
     name: &str,
     verb: Verb,
     reading: &Reading,
-    found: &Shown,
-) -> Option<Vec<Shown>> {
-    let workload = |object: &Shown| match &object.owner {
-        Some((kind, name)) => {
-            Shown { kind: kind.clone(), name: name.clone(), namespace: object.namespace.clone(), ..Shown::default() }
-        }
+    found: &ObjectSummary,
+) -> Option<Vec<ObjectSummary>> {
+    let workload = |object: &ObjectSummary| match &object.owner {
+        Some((kind, name)) => ObjectSummary {
+            kind: kind.clone(),
+            name: name.clone(),
+            namespace: object.namespace.clone(),
+            ..ObjectSummary::default()
+        },
         None => object.clone(),
     };
     let has_article =
@@ -518,10 +540,10 @@ fn workloads_like(
         return None;
     }
     let mentioned = conversation.mentioned.iter().flatten();
-    let all = conversation.earlier.iter().flat_map(shown).chain(mentioned);
+    let all = conversation.earlier.iter().flat_map(shown_objects).chain(mentioned);
     let all = all.filter(|object| object.namespace == found.namespace);
     let fitting = best_fitting(all, name, verb, None);
-    let mut workloads: Vec<Shown> = Vec::new();
+    let mut workloads: Vec<ObjectSummary> = Vec::new();
     for object in fitting {
         let of_object = workload(&object);
         if !workloads.iter().any(|known| known.name == of_object.name) {
@@ -533,12 +555,12 @@ fn workloads_like(
 
 /// Returns the objects whose names fit best and to which the verb applies.
 pub(super) fn best_fitting<'a>(
-    objects: impl Iterator<Item = &'a Shown>,
+    objects: impl Iterator<Item = &'a ObjectSummary>,
     name: &str,
     verb: Verb,
     kind: Option<&str>,
-) -> Vec<Shown> {
-    let mut fits: Vec<(u8, Shown)> = Vec::new();
+) -> Vec<ObjectSummary> {
+    let mut fits: Vec<(u8, ObjectSummary)> = Vec::new();
     for object in objects {
         let own = crate::cluster::likeness(&object.name, name);
         let owner = object.owner.as_ref().and_then(|(_, owner)| crate::cluster::likeness(owner, name));

@@ -33,7 +33,7 @@ pub(super) struct Reading {
     pub(super) kind: Option<String>,
     /// Whether the kind was named in the plural: "pods".
     pub(super) is_plural: bool,
-    /// Words that may be the name of an object or a part of it.
+    /// Words that may be the name of an object or part of it.
     pub(super) names: Vec<String>,
     pub(super) namespace: Option<String>,
     pub(super) all_namespaces: bool,
@@ -72,7 +72,7 @@ pub(super) struct Reading {
     pub(super) is_question: bool,
     /// Whether a sentence of the message is a question.
     pub(super) has_question: bool,
-    /// Whether a name was given in the plural, so that its pods are meant: "the fetchers".
+    /// Whether a name was given in the plural, so its pods are meant: "the fetchers".
     pub(super) names_several: bool,
     /// The number of words that are not recognized.
     pub(super) unknown: usize,
@@ -290,7 +290,7 @@ fn without_possessive(word: &str) -> Option<&str> {
     (stem.len() > 1 && !CONTRACTED.contains(&&*stem.to_lowercase())).then_some(stem)
 }
 
-/// "The one that ends in q 7 m z d": joins letters that spell a part of a name.
+/// "The one that ends in q 7 m z d": joins letters that spell part of a name.
 fn with_letters_joined(words: Vec<String>) -> Vec<String> {
     let is_letter = |word: &String| word.len() == 1 && word.chars().all(|c| c.is_ascii_alphanumeric());
     let spells = words.iter().any(|word| {
@@ -451,7 +451,7 @@ impl Reading {
         self.is_question || !is_proposal && first.is_some_and(|word| FIRST.contains(&&**word))
     }
 
-    /// Whether a change is to be made later: "tonight at 8", "on monday by yourself".
+    /// Whether the user asks to make a change later: "tonight at 8", "on monday by yourself".
     pub(super) fn has_schedule(&self) -> bool {
         const DAYS: [&str; 9] =
             ["tonight", "tomorrow", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -465,7 +465,7 @@ impl Reading {
         names_day || self.says("by yourself") || self.has("automatically")
     }
 
-    /// Whether a change is to be made only under a condition: "if it has more than 20 restarts, delete it".
+    /// Whether the user asks to make a change only under a condition: "if it has more than 20 restarts, delete it".
     pub(super) fn has_condition(&self) -> bool {
         let is_politeness = [
             "if it is not too much",

@@ -1,4 +1,4 @@
-//! Plays sets of dialogues: builds the objects of each world, sends the messages and reactions, and compares requests, effects and facts.
+//! Runs sets of dialogues: builds the objects of each world, sends the messages and reactions, and compares requests, effects and facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +14,13 @@ use super::{Talk, deployment, pod, secret};
 const COMMON: [&str; 9] =
     ["facts", "absent", "absent_re", "asks", "declines", "calls", "calls_any", "calls_max", "order"];
 
-/// Plays the dialogues of a set.
-pub(crate) async fn play(set: &Value) -> Vec<TurnResult> {
+/// Runs the dialogues of a set.
+pub(crate) async fn run_dialogues(set: &Value) -> Vec<TurnResult> {
     let mut results = Vec::new();
     for dialogue in set["dialogues"].as_array().unwrap() {
         let mut script = Script::start(dialogue).await;
         for (number, turn) in dialogue["turns"].as_array().unwrap().iter().enumerate() {
-            let Some((mismatches, observed)) = script.play(turn).await else { continue };
+            let Some((mismatches, observed)) = script.run_turn(turn).await else { continue };
             results.push(TurnResult {
                 name: format!("{} turn {}", dialogue["id"].as_str().unwrap(), number + 1),
                 user: if turn["reaction"].is_object() {
@@ -44,7 +44,7 @@ struct Asked {
     approval: Approval,
 }
 
-/// A dialogue that is played.
+/// A dialogue that is being run.
 struct Script {
     talk: Talk,
     threads: BTreeMap<String, ThreadId>,
@@ -71,8 +71,8 @@ impl Script {
         Self { talk, threads: BTreeMap::new(), asked: Vec::new(), events: BTreeSet::new() }
     }
 
-    /// Plays a turn; `None` for operations that other tests cover.
-    async fn play(&mut self, turn: &Value) -> Option<(Vec<String>, String)> {
+    /// Runs a turn; `None` for operations that other tests cover.
+    async fn run_turn(&mut self, turn: &Value) -> Option<(Vec<String>, String)> {
         for step in entries(&turn["before"]) {
             self.apply(&step);
         }
@@ -102,7 +102,7 @@ impl Script {
             if limit.is_some_and(|most| answer.tool_calls.len() as u64 > most) {
                 faults.push(format!("{} calls", answer.tool_calls.len()));
             }
-            faults.extend(mismatches(&common, &observed(answer, &requests), &is_equal));
+            faults.extend(mismatches(&common, &observed(answer, &requests), &are_equal));
         } else if !entries(&turn["expect"]["facts"]).is_empty() {
             faults.push("no answer".to_owned());
         }
@@ -239,8 +239,8 @@ fn is_request(approval: &Approval, expected: &Value) -> bool {
     expected.as_object().unwrap().iter().all(|(name, value)| match &**name {
         "contains" => line_of(approval).contains(value.as_str().unwrap()),
         "optional" => true,
-        "verb_any" => entries(value).iter().any(|verb| is_equal("verb", verb, &spoken(&command)["verb"])),
-        _ => is_equal(name, value, &spoken(&command)[&**name]),
+        "verb_any" => entries(value).iter().any(|verb| are_equal("verb", verb, &spoken(&command)["verb"])),
+        _ => are_equal(name, value, &spoken(&command)[&**name]),
     })
 }
 
@@ -258,7 +258,7 @@ fn spoken(command: &Value) -> Value {
 }
 
 /// Compares an expected value with the actual one, by name.
-fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+fn are_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     match name {
         "resource" => actual.is_string() && plural(&text(expected)) == plural(&text(actual)),

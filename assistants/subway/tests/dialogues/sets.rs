@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::Value;
 use threadkeep::ThreadId;
 use threadkeep_dialogue_sets::{
-    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, count_passed, play, report,
+    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, count_passed, report, run_dialogues,
 };
 use threadkeep_subway::{REFUSAL, names};
 use threadkeep_transit::{Place, Resolution};
@@ -34,9 +34,9 @@ struct Set {
     least_percent: usize,
 }
 
-/// Plays a set.
+/// Runs a set.
 async fn check(set: &Set) {
-    let results = play::<SubwayEnv>(&DialogueSet::parse(set.text)).await;
+    let results = run_dialogues::<SubwayEnv>(&DialogueSet::parse(set.text)).await;
     let (passed, required) = count_passed(&results);
     assert!(required > 150 && passed * 100 >= required * set.least_percent, "{}", report(&results));
 }
@@ -130,7 +130,7 @@ async fn dialogues_of_the_fourteenth_set_pass() {
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
     let set = DialogueSet::read(Path::new(&path)).expect("the set exists");
-    println!("{}", report(&play::<SubwayEnv>(&set).await));
+    println!("{}", report(&run_dialogues::<SubwayEnv>(&set).await));
 }
 
 /// The environment of a dialogue.
@@ -194,8 +194,8 @@ impl DialogueEnv for SubwayEnv {
     }
 
     /// Compares names of stations by the stations that they mean.
-    fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
-        is_equal(name, expected, actual)
+    fn are_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+        are_equal(name, expected, actual)
     }
 }
 
@@ -225,7 +225,7 @@ fn take_down(mta: &FakeMta, lines: &Value) {
 }
 
 /// Whether two arguments are equal. Names of stations are equal if they mean the same station.
-fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+fn are_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     if name.contains("lines") {
         // A list and a text separated by commas are equivalent.
         let split = |lines: &Value| {

@@ -80,7 +80,7 @@ async fn failure_is_shared_by_concurrent_queries_and_cached_briefly() {
     let live = mta.live(None);
     let (one, other) = futures::join!(live.snapshot(&["G"], now()), live.snapshot(&["G"], now()));
     assert_eq!((one.failures.len(), other.failures.len(), mta.request_count()), (1, 1, 1));
-    assert_eq!(one.failures[0].1.to_string(), "the feed answered with status 503");
+    assert_eq!(one.failures[0].1.to_string(), "the feed responded with status 503");
     mta.show("nyct%2Fgtfs-g", 0, &[]);
     assert_eq!(live.snapshot(&["G"], now() + 6.seconds()).await.feeds.len(), 1);
 }
@@ -112,6 +112,6 @@ async fn feeds_are_requested_concurrently() {
     let live = LiveTrains::new(LiveOptions { base, timeout: Duration::from_secs(60), ..LiveOptions::default() });
     let snapshot = live.snapshot(&["6", "L", "Q"], now()).await;
     let failures: Vec<String> = snapshot.failures.iter().map(|(_, error)| error.to_string()).collect();
-    assert_eq!(failures, ["the feed answered with status 503"; 3]);
+    assert_eq!(failures, ["the feed responded with status 503"; 3]);
     server.await.unwrap();
 }

@@ -23,7 +23,7 @@ const LINE_BYTES: u64 = 16 * 1024 * 1024;
 const MAX_FILES: usize = 10_000;
 /// The number of bytes after which progress is reported.
 const PROGRESS_BYTES: u64 = 1024 * 1024;
-/// The members of an object that can contain a list of records.
+/// The fields of an object that can contain a list of records.
 const LISTS: [&str; 8] = ["documents", "resultados", "results", "tesis", "corpus", "data", "records", "items"];
 
 /// A file that cannot be read.

@@ -80,7 +80,7 @@ pub(super) static EVERYDAY: List = LazyLock::new(|| words(include_str!("words/ev
 /// Legal terms.
 pub(crate) static LEGAL: List = LazyLock::new(|| words(include_str!("words/legal.txt")));
 
-/// Everyday words that are frequent in legal matters.
+/// Everyday words that are common in legal matters.
 static WEAK_LEGAL: List = LazyLock::new(|| words(include_str!("words/weak_legal.txt")));
 
 /// Complete words used to talk about sources, for correcting misspelt ones.
@@ -113,7 +113,7 @@ pub(crate) fn is_legal_stem(stem: &str) -> bool {
     STEMS.contains(stem)
 }
 
-/// Whether a stem is that of an everyday word that is frequent in legal matters.
+/// Whether a stem is that of an everyday word that is common in legal matters.
 pub(crate) fn is_weak_legal_stem(stem: &str) -> bool {
     static STEMS: LazyLock<HashSet<String>> = LazyLock::new(|| stems_of(&WEAK_LEGAL));
     STEMS.contains(stem)

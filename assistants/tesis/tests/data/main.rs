@@ -25,7 +25,7 @@ fn read(path: &str) -> Value {
 
 #[tokio::test]
 async fn dialogues_of_the_development_set_pass() {
-    let (count, wrong) = data_set::play(&read("dialogues/legal-dev.json")).await;
+    let (count, wrong) = data_set::run_set(&read("dialogues/legal-dev.json")).await;
     assert_eq!((count, wrong), (27, Vec::<String>::new()));
 }
 

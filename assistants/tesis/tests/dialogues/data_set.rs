@@ -9,13 +9,13 @@ use threadkeep_tesis::RunResult;
 
 use super::test_env::{CountingEmbedder, TestEnv};
 
-/// Plays a set, with a store in a file. Returns the number of turns, and a description of each turn that does not pass.
-pub(crate) async fn play(set: &Value) -> (usize, Vec<String>) {
-    play_in(None, set).await
+/// Runs a set, with a store in a file. Returns the number of turns, and a description of each turn that does not pass.
+pub(crate) async fn run_set(set: &Value) -> (usize, Vec<String>) {
+    run_set_in(None, set).await
 }
 
-/// Like [`play`], but plays all dialogues in the store with this URL.
-async fn play_in(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
+/// Like [`run_set`], but runs all dialogues in the store with this URL.
+async fn run_set_in(url: Option<&str>, set: &Value) -> (usize, Vec<String>) {
     let (mut count, mut wrong) = (0, Vec::new());
     for dialogue in set["dialogues"].as_array().unwrap() {
         let turns = dialogue["turns"].as_array().unwrap();
@@ -172,7 +172,7 @@ fn is_cited(corpus: &[Value], id: i64, answer: &str) -> bool {
 async fn dialogues_of_a_given_set_are_reported() {
     let Some(path) = std::env::var_os("THREADKEEP_DIALOGUES") else { return };
     let set: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    let (count, wrong) = play(&set).await;
+    let (count, wrong) = run_set(&set).await;
     println!("{} of {count} turns pass\n{}", count - wrong.len(), wrong.join("\n"));
 }
 
@@ -187,7 +187,7 @@ const SETS: [(&str, usize); 4] = [
 async fn check_sets(url: Option<&str>) {
     for (set, min_passed) in SETS {
         let set: Value = serde_json::from_str(set).unwrap();
-        let (count, wrong) = play_in(url, &set).await;
+        let (count, wrong) = run_set_in(url, &set).await;
         let passed = count - wrong.len();
         assert!(passed >= min_passed, "{passed} of {count} turns pass\n{}", wrong.join("\n"));
     }

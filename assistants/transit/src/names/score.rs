@@ -89,7 +89,7 @@ impl Name {
         let covered: Vec<&Word> =
             self.parts.iter().map(|part| &self.words[part.clone()]).filter(|part| covers(part)).flatten().collect();
         let in_covered = |word: &str| covered.iter().any(|known| known.text() == word);
-        // "Bedford Av" is not a part of "Bedford-Nostrand Avs".
+        // "Bedford Av" is not part of "Bedford-Nostrand Avs".
         let is_part = covered.iter().any(|known| !known.is_generic)
             && phrase.words.iter().all(|word| !is_generic_here(&word.text) || in_covered(&word.text));
         match unexplained {

@@ -512,7 +512,7 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if message.word(words.end - 1) == "london" || message.word(words.end) == "london" && words.len() == 1 => {
             false
         }
-        // "The east side" is a part of a city.
+        // "The east side" is part of a city.
         _ if words.clone().all(|at| SIDE_WORDS.contains(&message.word(at))) => false,
         // "The second one" is a train.
         _ if words.len() == 1

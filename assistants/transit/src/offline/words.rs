@@ -10,7 +10,7 @@ static ORDINARY_WORDS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
     lines.flat_map(|(_, words)| words.split_whitespace()).collect()
 });
 
-/// Whether a word is one of ordinary questions, so that it is not part of an unknown name.
+/// Whether a word is one of ordinary questions, so it is not part of an unknown name.
 pub(super) fn is_ordinary(word: &str) -> bool {
     ORDINARY_WORDS.contains(word)
 }

@@ -23,7 +23,7 @@ pub struct Arrival {
     pub is_assigned: bool,
     /// Whether the train has not moved for more than 90 seconds.
     pub is_stalled: bool,
-    /// Whether the train is rerouted, so that it may not stop here.
+    /// Whether the train is rerouted, so it may not stop here.
     pub is_rerouted: bool,
 }
 

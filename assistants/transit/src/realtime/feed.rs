@@ -112,7 +112,7 @@ pub struct Call {
     pub arrival: Option<Timestamp>,
     /// The time of departure; absent at the last stop of a trip.
     pub departure: Option<Timestamp>,
-    /// Whether the train uses a track other than the scheduled one, so that the remaining stops are uncertain.
+    /// Whether the train uses a track other than the scheduled one, so the remaining stops are uncertain.
     pub is_rerouted: bool,
 }
 

@@ -2,8 +2,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod broken;
+mod brute_force;
 mod cache;
 mod feeds;
 mod live;
-mod plain;
 mod routing;

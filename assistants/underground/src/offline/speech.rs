@@ -67,7 +67,7 @@ const PLACE_CUES: [&str; 16] = [
     "serve", "of",
 ];
 
-/// Finds names and aliases of stations that are not a part of a line's name.
+/// Finds names and aliases of stations that are not part of a line's name.
 fn exact_names(message: &Utterance) -> Vec<Mention> {
     let runs = line_runs(message);
     let found = gazetteer().find(message).into_iter().filter(|mention| {

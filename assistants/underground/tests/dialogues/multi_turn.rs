@@ -79,8 +79,8 @@ fn set_up(world: &mut World) {
     world.journeys.insert("Stratford|Bank".to_owned(), json!({"duration": 16, "legs": [leg]}));
 }
 
-/// Plays a dialogue and checks it.
-async fn play(name: &str, steps: Vec<Step>) {
+/// Runs a dialogue and checks it.
+async fn run_dialogue(name: &str, steps: Vec<Step>) {
     let env = TestEnv::new().await;
     set_up(&mut env.tfl.world.lock().unwrap());
     let conversation = env.conversation("ana").await;
@@ -161,7 +161,7 @@ async fn status_with_every_fault() {
                 .by("CIRCLE")
                 .after(Event::Seconds(120)),
         ];
-        play(name, steps).await;
+        run_dialogue(name, steps).await;
     }
 }
 
@@ -174,7 +174,7 @@ async fn trains_with_every_fault() {
         ("trains, cut", Fault::Cut),
         ("trains, empty", Fault::Empty),
     ] {
-        play(
+        run_dialogue(
             name,
             vec![
                 say("next Victoria line train at Oxford Circus towards Brixton", &[TRAINS], &["Brixton", "2 min"])
@@ -217,7 +217,7 @@ async fn routes_with_every_fault() {
             say("and back?", &[ROUTE], &["Victoria line", "Brixton"]),
             say("Is it delayed?", &[STATUS], &["severe delays"]).by("VICTORIA"),
         ];
-        play(name, steps).await;
+        run_dialogue(name, steps).await;
     }
 }
 
@@ -233,13 +233,13 @@ async fn stations_with_every_fault() {
                 .after(Event::Fault("Disruption", fault)),
             say("next trains at Oxford Circus", &[TRAINS], &["Brixton", "Epping"]),
         ];
-        play(name, steps).await;
+        run_dialogue(name, steps).await;
     }
 }
 
 #[tokio::test]
 async fn changes_of_subject_are_followed() {
-    play(
+    run_dialogue(
         "subject",
         vec![
             say("Is the Circle line ok?", &[STATUS], &["minor delays"]).by("CIRCLE"),
@@ -249,7 +249,7 @@ async fn changes_of_subject_are_followed() {
         ],
     )
     .await;
-    play(
+    run_dialogue(
         "several lines",
         vec![
             say("Are the Circle and the Jubilee running?", &[STATUS], &["minor delays", "Jubilee line: good service"])
@@ -259,7 +259,7 @@ async fn changes_of_subject_are_followed() {
         ],
     )
     .await;
-    play(
+    run_dialogue(
         "refusal",
         vec![
             say("What's the weather in Paris?", &[], &["I can only help with London"]).by("STATUS"),
@@ -272,7 +272,7 @@ async fn changes_of_subject_are_followed() {
 
 #[tokio::test]
 async fn changes_of_status_are_reported_after_the_cache_expires() {
-    play(
+    run_dialogue(
         "a line recovers",
         vec![
             say("Is the Circle line running?", &[STATUS], &["minor delays"]).by("CIRCLE"),
@@ -285,7 +285,7 @@ async fn changes_of_status_are_reported_after_the_cache_expires() {
         ],
     )
     .await;
-    play(
+    run_dialogue(
         "a line fails",
         vec![
             say("Is the District line running?", &[STATUS], &["good service"]).by("DISTRICT"),
@@ -297,7 +297,7 @@ async fn changes_of_status_are_reported_after_the_cache_expires() {
         ],
     )
     .await;
-    play(
+    run_dialogue(
         "one fault passes",
         vec![
             say("Is the Jubilee line running?", &[STATUS], &[UNREACHABLE])
@@ -311,7 +311,7 @@ async fn changes_of_status_are_reported_after_the_cache_expires() {
 
 #[tokio::test]
 async fn built_in_facts_are_available_without_the_service() {
-    play(
+    run_dialogue(
         "built in",
         vec![
             say(
@@ -327,7 +327,7 @@ async fn built_in_facts_are_available_without_the_service() {
         ],
     )
     .await;
-    play(
+    run_dialogue(
         "an estimate",
         vec![
             say("from Paddington to Canary Wharf", &[ROUTE], &["Elizabeth line", "estimates by distance"]),
@@ -336,7 +336,7 @@ async fn built_in_facts_are_available_without_the_service() {
         ],
     )
     .await;
-    play(
+    run_dialogue(
         "preferences",
         vec![
             say("My usual line is the Northern", &["save_preference"], &["usual line"]),

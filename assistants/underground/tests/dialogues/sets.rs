@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 use threadkeep::ThreadId;
 use threadkeep_dialogue_sets::{
-    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, TurnResult, count_passed, play, report,
+    Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, TurnResult, count_passed, report, run_dialogues,
 };
 use threadkeep_transit::Resolution;
 use threadkeep_underground::{APOLOGY, LINES, REFUSAL, find_line, names};
@@ -69,7 +69,7 @@ async fn dialogues_of_the_ninth_set_pass() {
     check(include_str!("sets/set-9.json"), 73).await;
 }
 
-/// Plays a set. At least `least_percent` percent of its turns must pass, which catches changes that make the assistant worse.
+/// Runs a set. At least `least_percent` percent of its turns must pass, which catches changes that make the assistant worse.
 async fn check(set: &str, least_percent: usize) {
     let results = results_of(DialogueSet::parse(set)).await;
     let (passed, required) = count_passed(&results);
@@ -87,7 +87,7 @@ async fn results_of(mut set: DialogueSet) -> Vec<TurnResult> {
     for turn in set.dialogues.iter_mut().flat_map(|dialogue| &mut dialogue.turns) {
         turn.expect = comparable(&turn.expect);
     }
-    play::<LondonEnv>(&set).await
+    run_dialogues::<LondonEnv>(&set).await
 }
 
 /// Converts the expected agent to a call, which is compared like the others, and removes what other tests check.
@@ -167,8 +167,8 @@ impl DialogueEnv for LondonEnv {
         ObservedTurn { is_refusal: is_refusal && turn.reply != APOLOGY, calls, reply: turn.reply }
     }
 
-    fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
-        is_equal(name, expected, actual)
+    fn are_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+        are_equal(name, expected, actual)
     }
 }
 
@@ -225,7 +225,7 @@ fn fail(tfl: &FakeTfl, value: &Value) {
     }
 }
 
-fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool {
+fn are_equal(name: &str, expected: &Value, actual: &Value) -> bool {
     let list = |value: &Value| -> Vec<String> {
         match value {
             Value::String(text) => text.split(',').map(|part| part.trim().to_owned()).collect(),

@@ -22,7 +22,7 @@ pub(crate) struct World {
     pub(crate) disruptions: BTreeMap<String, String>,
     /// The disambiguation with which journey requests without a `parameterValue` are answered.
     pub(crate) disambiguation: Option<Value>,
-    /// The faults, by a part of the paths that they affect; an empty part affects every path.
+    /// The faults, by part of the paths that they affect; an empty part affects every path.
     pub(crate) faults: BTreeMap<String, Fault>,
     /// The requested paths.
     pub(crate) requests: Vec<String>,

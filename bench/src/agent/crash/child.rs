@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use serde_json::json;
 use threadkeep_agent::{
-    Agent, AgentError, Definition, FnActivity, FnTool, RepeatPolicy, TurnRequest, Verdict, result_message,
+    Agent, AgentError, Definition, FnActivity, FnTool, RetryPolicy, TurnRequest, Verdict, result_message,
 };
 use threadkeep_core::{
     ChatMessage, Clock, JsonText, Map, Message, Namespace, Part, RecordOwner, RecordQuery, Scope, ThreadId, Timestamp,
@@ -163,7 +163,7 @@ fn assistant(points: &Arc<CrashPoints>) -> Result<Definition> {
     });
     let model = CrashingModel { points: Arc::clone(points), inner: model };
     let in_activity = Arc::clone(points);
-    let book = FnActivity::new("book", RepeatPolicy::Once, move |_, _| {
+    let book = FnActivity::new("book", RetryPolicy::Once, move |_, _| {
         let points = Arc::clone(&in_activity);
         async move {
             points.pass("begin activity book");

@@ -133,7 +133,7 @@ impl Agent {
     /// call follows them.
     fn apply_decision(&self, approval: &Approval, verdict: &Verdict, by: &str) -> Approval {
         let decided = apply_decision(approval, verdict, by, self.memory().now());
-        let Verdict::ApproveChanged(arguments) = verdict else { return decided };
+        let Verdict::ApproveWithChanges(arguments) = verdict else { return decided };
         let mut tools = self.assistant().definition().all_tools().into_iter();
         let tool = tools.find(|tool| !approval.is_question && tool.spec().name() == approval.tool);
         match tool.map(|tool| tool.effect(arguments)) {
@@ -225,7 +225,7 @@ fn apply_decision(approval: &Approval, verdict: &Verdict, by: &str, now: threadk
     // An approved call is claimed: this process makes it, and no other does.
     let (state, changed, reason) = match verdict {
         Verdict::Approve => (ApprovalState::Claimed, None, None),
-        Verdict::ApproveChanged(arguments) => {
+        Verdict::ApproveWithChanges(arguments) => {
             (ApprovalState::Claimed, Some(JsonText::from(&Value::Object(arguments.clone()))), None)
         }
         Verdict::Deny { reason } => (ApprovalState::Denied, None, reason.clone()),

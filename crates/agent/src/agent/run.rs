@@ -11,7 +11,7 @@ use super::{Agent, TurnRequest};
 use crate::event::EventSink;
 use crate::{AgentError, Turn, TurnStatus};
 
-/// The member of a graph's input with the maximum number of searches.
+/// The field of a graph's input with the maximum number of searches.
 pub const MAX_ITERATIONS: &str = "max_iterations";
 /// The longest question, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
@@ -42,7 +42,7 @@ pub struct RunRequest {
     pub user_id: Option<UserId>,
 }
 
-/// The result of a run. All members are present, whether or not the run was stored; only `warning` may be missing.
+/// The result of a run. All fields are present, whether or not the run was stored; only `warning` may be missing.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunResult {
     /// The question.
@@ -61,7 +61,7 @@ pub struct RunResult {
     pub iterations: u64,
     /// Why the run ended.
     pub exit_reason: String,
-    /// The reasons for the decisions of the run.
+    /// The model's reasons for its decisions during the run.
     pub llm_reasoning: String,
     /// The cost in US dollars, as far as prices are known.
     pub total_cost: f64,
@@ -81,7 +81,7 @@ pub enum RunError {
     /// The request is invalid.
     #[error("invalid {field}: {reason}")]
     Invalid {
-        /// The member of the request.
+        /// The field of the request.
         field: &'static str,
         /// The reason.
         reason: String,
@@ -151,17 +151,19 @@ impl RunRequest {
 }
 
 impl Agent {
-    /// Answers a question in a conversation of a user, in a new conversation, or without storing anything. `scope` is the user's or
-    /// that of the tenant.
+    /// Answers a question in a user's conversation, in a new conversation, or without storing anything. `scope` is the user's or
+    /// the tenant's.
     ///
     /// # Errors
     /// The request is invalid, the conversation is not the user's, or the store fails. A failed turn is not an error.
     pub async fn run(&self, scope: &Scope, request: RunRequest, sink: EventSink<'_>) -> Result<RunResult, RunError> {
-        let open = self.open_run(scope, request, self.memory().generate_thread_id()).await?;
-        match Box::pin(self.chat_with(&open.scope, open.thread, open.request.turn_request(), sink)).await {
-            Ok(turn) => open.finish(self, &turn).await,
+        let opened_run = self.open_run(scope, request, self.memory().generate_thread_id()).await?;
+        match Box::pin(self.chat_with(&opened_run.scope, opened_run.thread, opened_run.request.turn_request(), sink))
+            .await
+        {
+            Ok(turn) => opened_run.finish(self, &turn).await,
             Err(error) => {
-                open.remove(self).await;
+                opened_run.remove_new_thread(self).await;
                 Err(error.into())
             }
         }
@@ -237,7 +239,7 @@ impl OpenRun {
             false => 0,
         };
         if !is_stored && turn.status != TurnStatus::WaitingForApproval {
-            self.remove(agent).await;
+            self.remove_new_thread(agent).await;
         }
         let report = agent.assistant().report(&self.request.user_query, turn);
         let mut metadata = report.metadata;
@@ -266,7 +268,7 @@ impl OpenRun {
 
     /// Deletes the thread if it was created for this run. If this fails, an empty conversation remains, or a thread
     /// that expires.
-    pub async fn remove(&self, agent: &Agent) {
+    pub async fn remove_new_thread(&self, agent: &Agent) {
         if self.is_new
             && let Err(error) = agent.memory().delete_thread(&self.scope, self.thread).await
             && !error.is_not_found()

@@ -153,7 +153,7 @@ async fn an_approval_can_change_the_arguments() {
     let agent = env.agent(kubeops(&cluster, calls_and_reports("delete pod nginx")));
     let turn = env.chat(&agent, "Delete it").await;
     let changed = Map::from_iter([("command".to_owned(), json!("delete pod apache"))]);
-    let turn = decide(&env, &agent, &turn, Verdict::ApproveChanged(changed)).await.unwrap();
+    let turn = decide(&env, &agent, &turn, Verdict::ApproveWithChanges(changed)).await.unwrap();
     assert_eq!(turn.reply, "It says: done: delete pod apache");
     assert_eq!(turn.tool_calls[0].arguments.as_str(), r#"{"command":"delete pod apache"}"#);
     assert_eq!(turn.approvals[0].arguments.as_str(), r#"{"command":"delete pod apache"}"#);

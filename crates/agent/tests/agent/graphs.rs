@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use threadkeep_agent::{Agent, Failure, FnActivity, RepeatPolicy, TurnRequest, TurnStatus, Verdict};
+use threadkeep_agent::{Agent, Failure, FnActivity, RetryPolicy, TurnRequest, TurnStatus, Verdict};
 use threadkeep_core::{ChatMessage, JsonText, Role};
 use threadkeep_graph::{END, Graph, ModelRequest, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel};
@@ -16,7 +16,7 @@ state! {
     struct Lines (update LinesUpdate) {
         replace question: String,
         append messages: ChatMessage,
-        set status: JsonText,
+        optional status: JsonText,
         append opinions: String,
         replace confidence: f64,
     }
@@ -67,7 +67,7 @@ fn two_lines() -> Graph<Lines> {
         .unwrap()
 }
 
-fn lines() -> ScriptedModel {
+fn instruction_echo_model() -> ScriptedModel {
     ScriptedModel::always(|request| {
         assert_eq!(request.messages.len(), 2);
         Ok(Reply::text(format!("[{}]", request.messages[0].plain_text())))
@@ -78,10 +78,10 @@ fn lines() -> ScriptedModel {
 #[tokio::test]
 async fn branches_merge_in_the_order_of_their_edges() {
     let env = TestEnv::new().await;
-    let status = FnActivity::new("line_status", RepeatPolicy::Repeatable, |_, question: JsonText| async move {
+    let status = FnActivity::new("line_status", RetryPolicy::Retryable, |_, question: JsonText| async move {
         Ok(JsonText::from(&json!({"asked": question.read::<String>().unwrap(), "severity": 10})))
     });
-    let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
+    let agent = env.agent(assistant(instruction_echo_model()).with_graph(two_lines()).with_activity(status));
     let turn = env.chat(&agent, "Any delays?").await;
     assert_eq!(turn.reply, "[You are the Circle line.] [You are the District line.]");
     assert_eq!((turn.routed_agent.as_deref(), turn.confidence), (Some("CIRCLE"), Some(0.95)));
@@ -94,13 +94,13 @@ async fn branches_merge_in_the_order_of_their_edges() {
 #[tokio::test]
 async fn a_failing_activity_fails_the_turn() {
     let env = TestEnv::new().await;
-    let broken = FnActivity::new("line_status", RepeatPolicy::Once, |_, _| async {
-        Err(Failure::new("tfl_unavailable", "TfL does not answer"))
+    let broken = FnActivity::new("line_status", RetryPolicy::Once, |_, _| async {
+        Err(Failure::new("tfl_unavailable", "TfL is not responding"))
     });
-    let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(broken));
+    let agent = env.agent(assistant(instruction_echo_model()).with_graph(two_lines()).with_activity(broken));
     let turn = env.chat(&agent, "Any delays?").await;
-    assert_eq!(turn.error, Some(Failure::new("tfl_unavailable", "TfL does not answer")));
-    let without_activity = env.agent(assistant(lines()).with_graph(two_lines()));
+    assert_eq!(turn.error, Some(Failure::new("tfl_unavailable", "TfL is not responding")));
+    let without_activity = env.agent(assistant(instruction_echo_model()).with_graph(two_lines()));
     let turn = env.chat(&without_activity, "Any delays?").await;
     assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("unknown_activity"));
 }
@@ -119,13 +119,13 @@ fn confirmed_journey() -> Graph<Journey> {
     })
     .node(
         "confirm",
-        Node::person(
+        Node::approval(
             |state: &Journey| format!("Shall I plan {}?", state.plan),
             |state| JsonText::of(&state.plan),
             |state, decision| {
                 let changed = decision.changed.and_then(|changed| changed.read::<threadkeep_core::Value>().ok());
                 let plan = changed.and_then(|changed| changed["plan"].as_str().map(str::to_owned));
-                let answer = if decision.approved { "Planned" } else { "Left" };
+                let answer = if decision.approved { "Planned" } else { "Not planned" };
                 let plan = plan.unwrap_or_else(|| state.plan.clone());
                 JourneyUpdate { answer: Some(format!("{answer}: {plan}")), ..JourneyUpdate::default() }
             },
@@ -139,14 +139,14 @@ fn confirmed_journey() -> Graph<Journey> {
 
 // S1.45
 #[tokio::test]
-async fn a_node_asks_a_person() {
+async fn a_node_asks_for_approval() {
     for (verdict, expected) in [
         (Verdict::Approve, "Planned: Bank to Oxford"),
         (
-            Verdict::ApproveChanged(threadkeep_core::Map::from_iter([("plan".to_owned(), json!("Bank to Ely"))])),
+            Verdict::ApproveWithChanges(threadkeep_core::Map::from_iter([("plan".to_owned(), json!("Bank to Ely"))])),
             "Planned: Bank to Ely",
         ),
-        (Verdict::Deny { reason: None }, "Left: Bank to Oxford"),
+        (Verdict::Deny { reason: None }, "Not planned: Bank to Oxford"),
     ] {
         let env = TestEnv::new().await;
         let agent: Agent = env.agent(assistant(ScriptedModel::new()).with_graph(confirmed_journey()));
@@ -166,12 +166,12 @@ async fn an_activity_that_runs_once_has_an_idempotency_key() {
     let env = TestEnv::new().await;
     let run_count = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&run_count);
-    let status = FnActivity::new("line_status", RepeatPolicy::Once, move |context, _| {
+    let status = FnActivity::new("line_status", RetryPolicy::Once, move |context, _| {
         assert!(context.key.starts_with(&context.turn) && context.key.ends_with("/0"), "{}", context.key);
         counter.fetch_add(1, Ordering::SeqCst);
         async { Ok(JsonText::from(&json!(null))) }
     });
-    let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
+    let agent = env.agent(assistant(instruction_echo_model()).with_graph(two_lines()).with_activity(status));
     env.chat(&agent, "Any delays?").await;
     assert_eq!(run_count.load(Ordering::SeqCst), 1);
 }

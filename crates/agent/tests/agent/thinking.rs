@@ -9,7 +9,7 @@ use threadkeep_models::Provider;
 use crate::env::{TestEnv, assistant};
 use crate::fake_provider::{FakeProvider, completion};
 
-/// A thinking block as the provider sends it, with an undocumented member.
+/// A thinking block as the provider sends it, with an undocumented field.
 const THOUGHT: &str =
     r#"{"type":"thinking","thinking":"The pod is “nginx”. Delete 1/2?","signature":"EqQBCkYICRgC+/a==","since":7}"#;
 const REDACTED: &str = r#"{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix/LafPsn4a"}"#;

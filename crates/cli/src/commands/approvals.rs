@@ -83,7 +83,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         Action::Approve { id, arguments, options } => {
             let verdict = match arguments.as_deref().map(serde_json::from_str::<Map>) {
                 None => Verdict::Approve,
-                Some(Ok(changed)) => Verdict::ApproveChanged(changed),
+                Some(Ok(changed)) => Verdict::ApproveWithChanges(changed),
                 Some(Err(error)) => {
                     return Err(Failure::usage(format!("--arguments is not a JSON object: {error}")).into());
                 }

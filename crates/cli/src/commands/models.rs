@@ -145,7 +145,7 @@ fn print(app: &App, rows: &[Row]) -> Result<()> {
 }
 
 pub(super) fn selection_failure(error: SelectionError) -> Failure {
-    Failure::user_error(error.to_string()).hint("docs/models.md lists the variables and names")
+    Failure::user_error(error.to_string()).hint("docs/models.md lists the variables, providers and model names")
 }
 
 async fn row(

@@ -69,18 +69,18 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 /// Returns the address at which a browser on this machine reaches a server that listens on `listen`.
 fn browser_address(listen: &str) -> Result<String> {
-    let refused = || Failure::usage(format!("invalid server address `{listen}`: expected HOST:PORT"));
+    let invalid = || Failure::usage(format!("invalid server address `{listen}`: expected HOST:PORT"));
     let Ok(mut address) = listen.parse::<SocketAddr>() else {
-        let (host, port) = listen.rsplit_once(':').ok_or_else(refused)?;
+        let (host, port) = listen.rsplit_once(':').ok_or_else(invalid)?;
         let is_host =
             !host.is_empty() && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
         if !is_host || !port.parse::<u16>().is_ok_and(|port| port > 0) {
-            return Err(refused().into());
+            return Err(invalid().into());
         }
         return Ok(listen.to_owned());
     };
     if address.port() == 0 {
-        return Err(refused().hint("use the port that `serve` printed when it started").into());
+        return Err(invalid().hint("use the port that `serve` printed when it started").into());
     }
     if address.ip().is_unspecified() {
         address.set_ip(match address {

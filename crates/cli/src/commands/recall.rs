@@ -74,7 +74,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let question = arguments.question.join(" ");
     if threadkeep::core::text::terms(&question).is_empty() {
-        let hint = "use at least one word of letters or digits";
+        let hint = "use at least one word that contains letters or digits";
         return Err(Failure::user_error("the question contains no word to search for").hint(hint).into());
     }
     let thread = match &arguments.thread {

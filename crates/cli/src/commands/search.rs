@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// Only conversations imported from this format, such as claude-code; can be repeated
     #[arg(long = "in", value_name = "FORMAT")]
     formats: Vec<String>,
-    /// Only conversations of a project, by a part of its folder; can be repeated
+    /// Only conversations of a project, by part of its folder; can be repeated
     #[arg(long, value_name = "FOLDER")]
     project: Vec<String>,
     /// The page of results, starting at 1
@@ -106,7 +106,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let has_conditions = !arguments.role.is_empty() || arguments.since.is_some() || arguments.until.is_some();
     if TextQuery::parse(&query).is_empty() {
         if !has_conditions {
-            let hint = "use at least one word of letters or digits, or a condition such as --since 2026-03";
+            let hint = "use at least one word that contains letters or digits, or a condition such as --since 2026-03";
             return Err(Failure::user_error("no word to search for").hint(hint).into());
         }
         // A query needs a condition. Every message meets this one, so the options alone decide which messages are found.

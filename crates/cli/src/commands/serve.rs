@@ -229,7 +229,7 @@ fn webhook_options(settings: &Settings) -> Result<WebhookOptions> {
     Ok(options)
 }
 
-/// Returns the shared client key of the assistants' endpoints: the first of their key settings that is set.
+/// Returns the client key that all assistants' endpoints share: the value of the first key setting that is present.
 fn shared_key(settings: &Settings) -> Option<SharedKey> {
     let keys = BUILT_IN.iter().filter_map(|plugin| plugin.client_key);
     keys.filter_map(|key| settings.get(key.variable)).find_map(|key| SharedKey::new(&key))

@@ -54,7 +54,7 @@ pub(crate) fn door_options(settings: &Settings) -> Result<Option<SlackOptions>> 
                 "a Slack app needs a bot token, and either its signing secret or a token for Socket Mode",
             );
             return Err(failure
-                .hint("set SLACK_BOT_TOKEN, and SLACK_SIGNING_SECRET or SLACK_APP_TOKEN; docs/slack.md says where to find them")
+                .hint("set SLACK_BOT_TOKEN, and either SLACK_SIGNING_SECRET or SLACK_APP_TOKEN; docs/slack.md says where to find them")
                 .into());
         }
     };

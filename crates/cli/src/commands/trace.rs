@@ -119,7 +119,8 @@ fn source_line(source: &Source) -> String {
     let title = printable_line(source.title.as_deref().unwrap_or(&source.id));
     let location = match (source.fields.get("thread").and_then(Value::as_str), source.fields.get("seq")) {
         (Some(thread), Some(seq)) => {
-            format!(", #{seq} of {}", printable(&thread.chars().take(thread_name::SHORT_ID_CHARS).collect::<String>()))
+            let id: String = thread.chars().take(thread_name::SHORT_ID_CHARS).collect();
+            format!(" (message #{seq} of thread {})", printable(&id))
         }
         _ => String::new(),
     };

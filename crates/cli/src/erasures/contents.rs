@@ -1,4 +1,4 @@
-//! Reads the ledger and looks up names in it.
+//! Reads the ledger, and looks up users, threads, messages and records in it.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fs::File;
@@ -16,7 +16,7 @@ use super::line::{Entry, Item, Line, Unusable};
 const LINE_BYTES: u64 = 64 * 1024;
 
 /// Computes the hashes that replace names.
-pub(super) mod names {
+pub(super) mod hashes {
     use super::{Key, MessageId, Namespace, RecordOwner, TenantId, ThreadId, UserId};
 
     pub(in super::super) fn store(key: &Key, store: &str) -> String {
@@ -55,7 +55,7 @@ pub(super) mod names {
 #[derive(Debug)]
 pub(crate) struct LedgerContents {
     key: Key,
-    /// Whether entries for all stores apply. True if the ledger was set explicitly.
+    /// Whether the entries of every store apply, not only those of this store. True if the ledger's path was given explicitly.
     for_all_stores: bool,
     /// The hashes of the stores from which the restored data is known to come.
     stores: BTreeSet<String>,
@@ -64,17 +64,17 @@ pub(crate) struct LedgerContents {
     messages: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
     records: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
     /// The threads in which messages or records were erased, each with the stores of these erasures.
-    in_threads: HashMap<String, BTreeSet<String>>,
+    threads_with_erasures: HashMap<String, BTreeSet<String>>,
     highest_version: u64,
     pub(crate) truncated: Vec<u64>,
     pub(crate) damaged: Vec<u64>,
 }
 
-/// The bound of an entry, and the store in which the erasure happened.
+/// What was erased, and the store in which this happened.
 #[derive(Clone, Debug)]
 struct StoreEntry<T> {
     store: String,
-    bound: T,
+    erased: T,
 }
 
 /// The reason why a ledger as a whole is unusable.
@@ -110,7 +110,7 @@ impl LedgerContents {
         };
         let mut lines = Lines::default();
         lines.read(BufReader::new(opened), &key)?;
-        let stores = BTreeSet::from([names::store(&key, store)]);
+        let stores = BTreeSet::from([hashes::store(&key, store)]);
         let mut contents = Self {
             key,
             for_all_stores,
@@ -119,43 +119,43 @@ impl LedgerContents {
             threads: HashMap::new(),
             messages: HashMap::new(),
             records: HashMap::new(),
-            in_threads: HashMap::new(),
+            threads_with_erasures: HashMap::new(),
             highest_version: 0,
             truncated: lines.truncated,
             damaged: lines.damaged,
         };
-        for entry in lines.entries.into_iter().filter(|entry| !lines.void.contains(&entry.id)) {
+        for entry in lines.entries.into_iter().filter(|entry| !lines.voided_ids.contains(&entry.id)) {
             contents.add(entry);
         }
         Ok(Some(contents))
     }
 
     fn add(&mut self, Entry { at, store, item, .. }: Entry) {
-        let with_number = |number| StoreEntry { store: store.clone(), bound: ErasureBound { at, up_to: number } };
+        let entry_up_to = |up_to| StoreEntry { store: store.clone(), erased: ErasureBound { at, up_to } };
         match item {
-            Item::User { name, shared_messages, record_version } => {
+            Item::User { hash, shared_messages, record_version } => {
                 self.highest_version = self.highest_version.max(record_version);
                 let bound = ErasureBound { at, up_to: record_version };
-                let bound = ErasedUser { bound, shared_messages_at: shared_messages.then_some(at) };
-                self.users.entry(name).or_default().push(StoreEntry { store, bound });
+                let erased = ErasedUser { bound, shared_messages_at: shared_messages.then_some(at) };
+                self.users.entry(hash).or_default().push(StoreEntry { store, erased });
             }
-            Item::Thread { name } => self.threads.entry(name).or_default().push(with_number(0)),
-            Item::Message { thread, name, change } => {
-                self.messages.entry(name).or_default().push(with_number(change));
-                self.in_threads.entry(thread).or_default().insert(store);
+            Item::Thread { hash } => self.threads.entry(hash).or_default().push(entry_up_to(0)),
+            Item::Message { thread, hash, change } => {
+                self.messages.entry(hash).or_default().push(entry_up_to(change));
+                self.threads_with_erasures.entry(thread).or_default().insert(store);
             }
-            Item::Record { thread, name, version } => {
-                self.records.entry(name).or_default().push(with_number(version));
+            Item::Record { thread, hash, version } => {
+                self.records.entry(hash).or_default().push(entry_up_to(version));
                 match thread {
-                    Some(thread) => drop(self.in_threads.entry(thread).or_default().insert(store)),
+                    Some(thread) => drop(self.threads_with_erasures.entry(thread).or_default().insert(store)),
                     None => self.highest_version = self.highest_version.max(version),
                 }
             }
         }
     }
 
-    /// Returns the number of skipped entries: entries for other stores that name a user or a record. Other stores may use the
-    /// same names.
+    /// Returns the number of skipped entries: those of users and records in other stores. They are skipped because another store may
+    /// use the same names for other users and records.
     pub(crate) fn skipped(&self) -> u64 {
         let users = self.users.values().flatten().map(|entry| &entry.store);
         let records = self.records.values().flatten().map(|entry| &entry.store);
@@ -168,54 +168,55 @@ impl LedgerContents {
 
     fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, includes_all_stores: bool) -> Option<ErasureBound> {
         let found = found?.iter().filter(|entry| includes_all_stores || self.applies(&entry.store));
-        found.map(|entry| entry.bound).reduce(later)
+        found.map(|entry| entry.erased).reduce(combine)
     }
 }
 
-fn later(one: ErasureBound, other: ErasureBound) -> ErasureBound {
+/// Returns a bound that includes both bounds.
+fn combine(one: ErasureBound, other: ErasureBound) -> ErasureBound {
     ErasureBound { at: one.at.max(other.at), up_to: one.up_to.max(other.up_to) }
 }
 
 impl ErasureEntries for LedgerContents {
     /// Thread ids are unique, so a store that contains a thread which another store erased is a copy of that store.
-    fn load_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
-        let name = names::thread(&self.key, tenant, thread);
-        let erased = self.threads.get(&name).into_iter().flatten().map(|entry| &entry.store);
-        let inside = self.in_threads.get(&name).into_iter().flatten();
+    fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
+        let hash = hashes::thread(&self.key, tenant, thread);
+        let erased = self.threads.get(&hash).into_iter().flatten().map(|entry| &entry.store);
+        let inside = self.threads_with_erasures.get(&hash).into_iter().flatten();
         self.stores.extend(erased.chain(inside).cloned());
     }
 
     fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser> {
-        let found = self.users.get(&names::user(&self.key, tenant, user))?;
-        let found = found.iter().filter(|entry| self.applies(&entry.store)).map(|entry| entry.bound);
+        let found = self.users.get(&hashes::user(&self.key, tenant, user))?;
+        let found = found.iter().filter(|entry| self.applies(&entry.store)).map(|entry| entry.erased);
         found.reduce(|one, other| ErasedUser {
-            bound: later(one.bound, other.bound),
+            bound: combine(one.bound, other.bound),
             shared_messages_at: one.shared_messages_at.max(other.shared_messages_at),
         })
     }
 
     fn thread(&self, tenant: &TenantId, thread: ThreadId) -> Option<ErasureBound> {
-        self.latest(self.threads.get(&names::thread(&self.key, tenant, thread)), true)
+        self.latest(self.threads.get(&hashes::thread(&self.key, tenant, thread)), true)
     }
 
     fn has_entries_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool {
-        self.in_threads.contains_key(&names::thread(&self.key, tenant, thread))
+        self.threads_with_erasures.contains_key(&hashes::thread(&self.key, tenant, thread))
     }
 
     fn message(&self, tenant: &TenantId, thread: ThreadId, message: MessageId) -> Option<ErasureBound> {
-        self.latest(self.messages.get(&names::message(&self.key, tenant, thread, message)), true)
+        self.latest(self.messages.get(&hashes::message(&self.key, tenant, thread, message)), true)
     }
 
     fn record(&self, tenant: &TenantId, owner: &RecordOwner, namespace: &Namespace, key: &str) -> Option<ErasureBound> {
         let includes_all_stores = matches!(owner, RecordOwner::Thread(_));
-        self.latest(self.records.get(&names::record(&self.key, tenant, owner, namespace, key)), includes_all_stores)
+        self.latest(self.records.get(&hashes::record(&self.key, tenant, owner, namespace, key)), includes_all_stores)
     }
 
     fn has_erased_shared_messages(&self) -> bool {
         self.users
             .values()
             .flatten()
-            .any(|entry| entry.bound.shared_messages_at.is_some() && self.applies(&entry.store))
+            .any(|entry| entry.erased.shared_messages_at.is_some() && self.applies(&entry.store))
     }
 
     fn highest_version(&self) -> u64 {
@@ -227,7 +228,8 @@ impl ErasureEntries for LedgerContents {
 #[derive(Default)]
 struct Lines {
     entries: Vec<Entry>,
-    void: HashSet<String>,
+    /// The ids of withdrawn entries.
+    voided_ids: HashSet<String>,
     truncated: Vec<u64>,
     damaged: Vec<u64>,
 }
@@ -249,7 +251,7 @@ impl Lines {
                     self.take(line);
                 }
                 Err(Unusable::LaterVersion) => return Err(LedgerError::LaterVersion),
-                // A crash truncated the line, so its erasure was not carried out.
+                // A crash truncated the line, so the erasure that it announces was not carried out.
                 Err(Unusable::Damaged) if !is_whole => self.truncated.push(number),
                 Err(Unusable::Damaged) => self.damaged.push(number),
             }
@@ -261,9 +263,9 @@ impl Lines {
     fn take(&mut self, line: Line) {
         match line {
             Line::Erased(entry) => self.entries.push(entry),
-            Line::Void { id } => drop(self.void.insert(id)),
+            Line::Void { id } => drop(self.voided_ids.insert(id)),
             Line::Truncated {} => self.truncated.extend(self.damaged.pop()),
-            Line::ThreadkeepErasures { .. } => {}
+            Line::Header { .. } => {}
         }
     }
 }

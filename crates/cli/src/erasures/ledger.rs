@@ -8,7 +8,7 @@ use threadkeep::core::{Reason, RecordOwner};
 use threadkeep::memory::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
 use threadkeep::{StoreError, Timestamp};
 
-use super::contents::names;
+use super::contents::hashes;
 use super::key::{Key, random_hex};
 use super::line::{Entry, Item, Line, VERSION};
 use crate::private;
@@ -59,7 +59,7 @@ impl ErasureLog for ErasureLedger {
         let id = random_hex::<8>().map_err(|_| StoreError::unavailable(Reason::Io))?;
         let (receipt, store) = (ErasureReceipt(id.clone()), self.store.clone());
         self.append(move |key| {
-            let store = names::store(key, &store);
+            let store = hashes::store(key, &store);
             let entry = |erasure| Entry { id: id.clone(), at, store: store.clone(), item: item(key, &erasure) };
             erasures.into_iter().map(|erasure| Line::Erased(entry(erasure))).collect()
         })
@@ -76,22 +76,22 @@ fn item(key: &Key, erasure: &Erasure) -> Item {
     let tenant = &erasure.tenant;
     match &erasure.item {
         ErasedItem::User { user, shared_messages, record_version } => Item::User {
-            name: names::user(key, tenant, user),
+            hash: hashes::user(key, tenant, user),
             shared_messages: *shared_messages,
             record_version: *record_version,
         },
-        ErasedItem::Thread(thread) => Item::Thread { name: names::thread(key, tenant, *thread) },
+        ErasedItem::Thread(thread) => Item::Thread { hash: hashes::thread(key, tenant, *thread) },
         ErasedItem::Message { thread, message, change } => Item::Message {
-            thread: names::thread(key, tenant, *thread),
-            name: names::message(key, tenant, *thread, *message),
+            thread: hashes::thread(key, tenant, *thread),
+            hash: hashes::message(key, tenant, *thread, *message),
             change: *change,
         },
         ErasedItem::Record { owner, namespace, key: record, version } => Item::Record {
             thread: match owner {
-                RecordOwner::Thread(thread) => Some(names::thread(key, tenant, *thread)),
+                RecordOwner::Thread(thread) => Some(hashes::thread(key, tenant, *thread)),
                 _ => None,
             },
-            name: names::record(key, tenant, owner, namespace, record),
+            hash: hashes::record(key, tenant, owner, namespace, record),
             version: *version,
         },
     }
@@ -114,7 +114,7 @@ fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> 
     let mut text = String::new();
     let mut add = |line: &Line| line.encode(&key).map(|line| text.push_str(&line)).map_err(io::Error::other);
     if length == 0 {
-        add(&Line::ThreadkeepErasures { version: VERSION })?;
+        add(&Line::Header { version: VERSION })?;
     }
     let is_truncated = length > 0 && !ends_with_newline(&mut file)?;
     if is_truncated {

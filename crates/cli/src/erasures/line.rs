@@ -12,12 +12,13 @@ pub(super) const VERSION: u32 = 1;
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
     /// The first line.
-    ThreadkeepErasures { version: u32 },
+    #[serde(rename = "threadkeep_erasures")]
+    Header { version: u32 },
     /// An erasure that is about to be carried out.
     Erased(Entry),
     /// The entries with this id are void, because the store rejected their erasure.
     Void { id: String },
-    /// A crash truncated the previous line, so its erasure was not carried out.
+    /// A crash truncated the previous line, so the erasure that it announces was not carried out.
     #[serde(rename = "torn")]
     Truncated {},
 }
@@ -32,29 +33,33 @@ pub(super) struct Entry {
     pub(super) item: Item,
 }
 
-/// The erased item. All names are hashes.
+/// The erased item. Hashes replace names and ids; in a ledger, their fields are called `name`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Item {
     User {
-        name: String,
+        #[serde(rename = "name")]
+        hash: String,
         shared_messages: bool,
         #[serde(rename = "document_version")]
         record_version: u64,
     },
     Thread {
-        name: String,
+        #[serde(rename = "name")]
+        hash: String,
     },
     Message {
         thread: String,
-        name: String,
+        #[serde(rename = "name")]
+        hash: String,
         change: u64,
     },
     #[serde(rename = "document")]
     Record {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         thread: Option<String>,
-        name: String,
+        #[serde(rename = "name")]
+        hash: String,
         version: u64,
     },
 }
@@ -100,7 +105,7 @@ impl Line {
             return Err(Unusable::Damaged);
         }
         match serde_json::from_str(line.get()) {
-            Ok(Self::ThreadkeepErasures { version }) if version > VERSION => Err(Unusable::LaterVersion),
+            Ok(Self::Header { version }) if version > VERSION => Err(Unusable::LaterVersion),
             Ok(line) => Ok(line),
             // The checksum is valid, so the line is not damaged: its kind was added by a later version.
             Err(_) => Err(Unusable::LaterVersion),

@@ -40,6 +40,7 @@ fn commands() -> Vec<Vec<&'static str>> {
         "search x",
         "browse x",
         "recall x",
+        "tools x",
         "context x",
         "export",
         "erase x --yes",

@@ -68,7 +68,7 @@ fn answers_quote_their_sources() {
     let out = cli.out(&["ask", "Which tent is blue?"]);
     let (answer, sources) = out.split_once("\n\n").unwrap();
     assert_eq!(answer, "You said on 3 May 2026: “The tent is blue.” [1]");
-    assert!(sources.starts_with("[1] said by the user on 2026-05-03, #1 of "), "{sources}");
+    assert!(sources.starts_with("[1] said by the user on 2026-05-03 (message #1 of thread "), "{sources}");
 }
 
 #[test]

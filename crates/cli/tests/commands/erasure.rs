@@ -135,6 +135,11 @@ fn store_word(cli: &Cli, command: &str, word: &str) -> Effect {
             cli.out(&[command, &text]);
             Nothing("it only reads")
         }
+        "tools" => {
+            cli.out(&["append", "tools", "Hello.", "--create"]);
+            cli.out(&["tools", "tools", "--off", word]);
+            Stored
+        }
         "approvals approve" | "approvals deny" => {
             let assistant = cli.file("in/careful.yaml", CAREFUL);
             let id = request_approval(cli, &assistant, word);

@@ -68,7 +68,7 @@ fn run_json(cli: &Cli, mut command: Command) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {out}{err}"))
 }
 
-/// Runs a part of the Python script.
+/// Runs part of the Python script.
 fn run_client(cli: &Cli, part: &str, target: &Target, options: &[&str]) -> Option<Value> {
     let mut command = Command::new(python()?);
     let words = target.words();
@@ -76,7 +76,7 @@ fn run_client(cli: &Cli, part: &str, target: &Target, options: &[&str]) -> Optio
     Some(run_json(cli, command))
 }
 
-/// Runs a part of the script over both transports, with the current protocol and with the handshake of earlier versions.
+/// Runs part of the script over both transports, with the current protocol and with the handshake of earlier versions.
 fn run_all(part: &str, check: impl Fn(Value, &str)) {
     for (options, mode) in [(&[][..], "auto"), (&["--legacy"], "legacy")] {
         for target in [|_: &Cli| Target::program(&["mcp"]), Target::server] {

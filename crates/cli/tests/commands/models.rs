@@ -113,7 +113,10 @@ fn unusable_models_are_reported() {
     let output = models(&cli, &["--model", "groq"], &[]);
     assert_eq!(
         (output.code, output.err.as_str()),
-        (Some(1), "error: groq needs GROQ_API_KEY\nhint: docs/models.md lists the variables and names\n")
+        (
+            Some(1),
+            "error: groq needs GROQ_API_KEY\nhint: docs/models.md lists the variables, providers and model names\n"
+        )
     );
     let file = cli.file("prices.json", r#"{"groq": {"openai/gpt-oss-120b": {"input": 7, "output": 8}}}"#);
     let output = models(&cli, &["--no-ping"], &[("GROQ_API_KEY", KEY), ("THREADKEEP_PRICES", &file)]);

@@ -70,7 +70,7 @@ fn server(cli: &Cli) -> Server {
     Server::start_with(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--now", now]))
 }
 
-/// Whether the README's JSON matches the actual JSON. `…` stands for members that the README omits.
+/// Whether the README's JSON matches the actual JSON. `…` stands for fields that the README omits.
 fn matches_example(expected: &Value, actual: &Value) -> bool {
     match (expected, actual) {
         (Value::Object(expected), Value::Object(actual)) => expected.iter().all(|(name, expected)| {

@@ -37,8 +37,8 @@ fn recall_searches_only_the_requested_scope() {
     assert_eq!(cli.run(&["recall", "carrots", "--thread", "no-thread"]).code, Some(1));
     assert_eq!(cli.run(&["recall", "carrots", "--limit", "0"]).code, Some(2));
     assert_eq!(cli.run(&["recall"]).code, Some(2));
-    let wordless = cli.run(&["recall", "?!"]);
-    assert!(wordless.code == Some(1) && wordless.err.contains("hint: "), "{wordless}");
+    let without_words = cli.run(&["recall", "?!"]);
+    assert!(without_words.code == Some(1) && without_words.err.contains("hint: "), "{without_words}");
     let nothing = cli.run(&["recall", "submarine"]);
     assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""));
     assert!(nothing.err.starts_with("nothing found\nhint: "), "{nothing}");

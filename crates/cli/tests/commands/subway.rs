@@ -162,7 +162,7 @@ fn failed_downloads_exit_with_3() {
     let (address, _streams) = serve("404 Not Found", 0, Vec::new());
     let missing = run(fetch(&cli, &[], &address));
     assert_eq!(missing.code, Some(3), "{missing}");
-    assert!(missing.err.contains("the address answered with status 404"), "{missing}");
+    assert!(missing.err.contains("the address responded with status 404"), "{missing}");
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let unreachable = run(fetch(&cli, &[], &format!("http://{closed}/")));
     assert_eq!(unreachable.code, Some(3), "{unreachable}");

@@ -44,14 +44,14 @@ pub fn periods(question: &str, now: Timestamp) -> Vec<Period> {
 
 struct Word {
     folded: String,
-    /// English `May` is a month only if it is capitalised.
-    is_capital: bool,
+    /// The English word “May” is a month only if it is capitalised.
+    is_capitalised: bool,
 }
 
 fn words_of(question: &str) -> Vec<Word> {
     let pieces = question.split(|character: char| !character.is_alphanumeric()).filter(|piece| !piece.is_empty());
     let words =
-        pieces.map(|piece| Word { folded: text::fold(piece), is_capital: piece.starts_with(char::is_uppercase) });
+        pieces.map(|piece| Word { folded: text::fold(piece), is_capitalised: piece.starts_with(char::is_uppercase) });
     words.collect()
 }
 
@@ -73,7 +73,7 @@ const MONTHS: [[&str; 4]; 12] = [
 fn month_of(words: &[Word], at: usize) -> Option<i8> {
     let word = words.get(at)?;
     // The first word of a question is capitalised anyway, so its capital does not distinguish the month from the verb.
-    let is_name = word.is_capital && (at > 0 || word.folded != "may");
+    let is_name = word.is_capitalised && (at > 0 || word.folded != "may");
     let is_full = word.folded.len() > 4 && word.folded != "march";
     let month = MONTHS.iter().position(|names| names.contains(&word.folded.as_str()))?;
     (is_name || is_full || word.folded == "mayo").then(|| i8::try_from(month + 1).unwrap_or(1))
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn periods_are_recognized_in_questions() {
+    fn periods_are_recognised_in_questions() {
         // A Saturday.
         let now = "2026-11-21T08:00:00Z".parse().unwrap();
         let range = |from: &str, to: &str| vec![Period::Range(day(from), day(to))];
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn mentions_of_time_are_recognized() {
+    fn mentions_of_time_are_recognised() {
         assert!(mentions_time("I went there last Friday") && mentions_time("fue en 2019") && mentions_time("Mañana"));
         assert!(!mentions_time("I like it") && !mentions_time(""));
     }

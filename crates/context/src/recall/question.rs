@@ -123,7 +123,7 @@ impl Question {
         self.words.iter().map(|(word, _)| speakers.contains(word)).collect()
     }
 
-    /// Whether the question refers to the speaker of a message: by a part of the author's name, or by the first person to a
+    /// Whether the question refers to the speaker of a message: by part of the author's name, or by the first person to a
     /// user without a name.
     pub(super) fn refers_to_speaker_of(&self, message: &Message) -> bool {
         match &message.content.author {

@@ -102,7 +102,7 @@ impl IntentResolver {
     }
 }
 
-/// Whether a word leads to a place, so that "there" after it means a place: "up there", "get there".
+/// Whether a word leads to a place, so "there" after it means a place: "up there", "get there".
 fn is_way_to(word: &str) -> bool {
     matches!(
         word,

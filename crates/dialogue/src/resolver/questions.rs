@@ -9,7 +9,7 @@ use crate::dialogue_state::DialogueState;
 use crate::frame::{Frame, OpenSlot, is_correction};
 use crate::utterance::Utterance;
 
-/// The minimum score at which a part of a message is a separate question that is answered without slots and calls.
+/// The minimum score at which part of a message is a separate question that is answered without slots and calls.
 const MIN_REFERRAL_SCORE: i64 = 900;
 /// The minimum score of both parts of a split message, in percent of the score of the whole message.
 const MIN_PERCENT_OF_WHOLE: i64 = 80;
@@ -151,7 +151,7 @@ impl IntentResolver {
         clauses
     }
 
-    /// Whether a clause is only a statement about the user that is to be saved.
+    /// Whether a clause is only a statement about the user, which the assistant should save.
     fn states(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
         let ranked = self.rank(annotated, clause, dialogue);
         let best = ranked.first().filter(|(_, score)| *score >= MIN_SPLIT_SCORE);
@@ -198,7 +198,7 @@ impl IntentResolver {
         }
     }
 
-    /// Whether the best intent of a clause lacks the value of a slot, so that the clause is a condition on what
+    /// Whether the best intent of a clause lacks the value of a slot, so the clause is a condition on what
     /// follows: "stroller here, need elevators".
     fn lacks_a_slot(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>, dialogue: &DialogueState) -> bool {
         let ranked = self.rank(annotated, clause, dialogue);

@@ -8,7 +8,7 @@ use crate::fields::{self, Fields, Kind, exact, kind};
 
 const RAW_FORMAT: &str = "chatgpt.export";
 
-/// Reads text and images into parts. If the content is an object with a main text, its remaining members are added to
+/// Reads text and images into parts. If the content is an object with a main text, its remaining fields are added to
 /// the metadata.
 pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejection> {
     let mut fields = Fields::read(json).map_err(|rejection| rejection.at("content"))?;
@@ -31,7 +31,7 @@ pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejecti
     Ok(())
 }
 
-/// Takes the main text (code, code output or a web page) from the member `text` or `result`.
+/// Takes the main text (code, code output or a web page) from the field `text` or `result`.
 fn take_main_text(fields: &mut Fields<'_>) -> Option<String> {
     let name =
         ["text", "result"].into_iter().find(|name| fields.get(name).is_some_and(|json| kind(json) == Kind::Text))?;

@@ -58,9 +58,9 @@ struct MappingNode<'a> {
 
 fn read_nodes(fields: Fields<'_>) -> Result<Mapping<'_>, Rejection> {
     let mut mapping = Mapping { nodes: Vec::new(), indexes: HashMap::new() };
-    for (id, json) in fields.into_members() {
+    for (id, json) in fields.into_remaining() {
         let node = read_node(&id, json).map_err(|rejection| rejection.at("mapping"))?;
-        // If a member name is repeated, the last member wins, as is usual in JSON.
+        // If a field name is repeated, the last field wins, as is usual in JSON.
         match mapping.indexes.get(&id) {
             Some(index) => mapping.nodes[*index] = node,
             None => {

@@ -17,10 +17,10 @@ fn the_number_of_array_entries_is_limited() {
 }
 
 #[test]
-fn the_number_of_object_members_is_limited() {
+fn the_number_of_object_fields_is_limited() {
     let members = r#","":0"#.repeat(1_000_000);
     let text = format!(r#"{{"mapping":{{"":0{members}}}}}"#);
-    let expected = "line 1: mapping: more than 1000000 members";
+    let expected = "line 1: mapping: more than 1000000 fields";
     assert_eq!(errors_of(text, Format::ChatGptExport), [expected]);
 }
 

@@ -97,11 +97,11 @@ fn unknown_formats_are_described() {
     );
     assert_eq!(found(b"\n[1, 2]"), "an invalid first record (line 2: expected an object, found a number)");
     assert_eq!(found(b"[]"), "an empty array");
-    assert_eq!(found(b"{}"), "objects with no members");
-    assert_eq!(found(br#"{"a":1,"b\n":{"messages":[]}}"#), "objects with the members `a`, `b\u{fffd}`");
+    assert_eq!(found(b"{}"), "objects with no fields");
+    assert_eq!(found(br#"{"a":1,"b\n":{"messages":[]}}"#), "objects with the fields `a`, `b\u{fffd}`");
     assert_eq!(
         found(br#"{"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1}"#),
-        "objects with the members `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8` and others"
+        "objects with the fields `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8` and others"
     );
     assert!(found(b"PK\x03\x04\x14\x00").starts_with("a zip archive"));
     assert!(found(b"\xff\xfe{\x00").starts_with("UTF-16 text"));

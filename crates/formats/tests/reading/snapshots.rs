@@ -42,7 +42,7 @@ fn item_value(item: &ImportItem) -> Value {
 }
 
 fn thread_value(thread: &ImportedThread) -> Value {
-    without_empty_members(json!({
+    without_empty_fields(json!({
         "id": thread.id,
         "key": thread.key,
         "title": thread.title,
@@ -54,7 +54,7 @@ fn thread_value(thread: &ImportedThread) -> Value {
 }
 
 fn message_value(message: &ImportedMessage) -> Value {
-    without_empty_members(json!({
+    without_empty_fields(json!({
         "id": message.id,
         "external_id": message.external_id,
         "created_at": message.created_at,
@@ -69,7 +69,7 @@ fn message_value(message: &ImportedMessage) -> Value {
     }))
 }
 
-fn without_empty_members(mut value: Value) -> Value {
+fn without_empty_fields(mut value: Value) -> Value {
     let members = value.as_object_mut().unwrap();
     members.retain(|_, member| !member.is_null() && member != &json!({}) && member != &json!([]));
     value

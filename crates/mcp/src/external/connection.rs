@@ -103,7 +103,7 @@ impl Connection {
             self.session.close().await;
             return reason;
         };
-        // Closing the session closes the input of the process, upon which it should exit.
+        // Closing the session closes the input of the process, which should then exit.
         drop(timeout(EXIT_WAIT, self.session.close()).await);
         process.end().await.describe(&reason)
     }

@@ -168,7 +168,7 @@ pub(crate) async fn open(spec: &ServerSpec, link: &Arc<Link>) -> Result<(Connect
     let seconds = spec.startup_timeout.as_secs();
     timeout(spec.startup_timeout, opening)
         .await
-        .unwrap_or_else(|_| Err(format!("the server did not answer within {seconds} s")))
+        .unwrap_or_else(|_| Err(format!("the server did not respond within {seconds} s")))
 }
 
 /// Returns the part of a reason that models may read: without what the server wrote to its standard error.

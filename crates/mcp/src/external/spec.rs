@@ -16,7 +16,7 @@ const CALL_SECONDS: u64 = 60;
 const STARTUP_SECONDS: u64 = 30;
 /// The maximum of both times, in seconds.
 const MAX_SECONDS: u64 = 3600;
-/// The members of an entry.
+/// The fields of an entry.
 const MEMBERS: [&str; 11] =
     ["command", "args", "env", "cwd", "url", "headers", "type", "tools", "allow", "call_seconds", "startup_seconds"];
 

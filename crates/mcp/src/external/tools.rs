@@ -145,7 +145,7 @@ fn printable(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// Returns the schema with the members that providers require.
+/// Returns the schema with the fields that providers require.
 fn object_schema(mut schema: Map<String, Value>) -> JsonText {
     schema.remove("$schema");
     schema.insert("type".to_owned(), json!("object"));

@@ -73,7 +73,7 @@ async fn store_acme(tools: &Toolbox) {
 async fn entities_are_created_once() {
     let tools = toolbox(&memory().await, &user("acme", "ana"));
     let ana = entity("Ana_Ruiz", "person", &["Speaks Spanish"]);
-    assert_eq!(create(&tools, &[ana.clone()]).await, json!({ "entities": [ana] }));
+    assert_eq!(create(&tools, std::slice::from_ref(&ana)).await, json!({ "entities": [ana] }));
     let acme = entity("Acme", "organisation", &["Makes boats", "Makes boats"]);
     let again = create(&tools, &[entity("Ana_Ruiz", "robot", &["Beeps"]), acme, entity("Acme", "x", &[])]).await;
     let created = entity("Acme", "organisation", &["Makes boats"]);
@@ -126,7 +126,7 @@ async fn observations_are_added_once_and_deleted() {
     assert_eq!(observations(&tools, "Ana_Ruiz").await, all);
     let unknown = json!({ "observations": [
         { "entityName": "Ana_Ruiz", "contents": ["is not added"] },
-        { "entityName": "Nobody", "contents": ["x"] },
+        { "entityName": "Unknown", "contents": ["x"] },
     ] });
     let error = failure(&tools, "add_observations", unknown).await;
     assert!(error.starts_with("invalid argument observations[1].entityName: no entity has this name"), "{error}");
@@ -134,10 +134,10 @@ async fn observations_are_added_once_and_deleted() {
 
     let deletions = json!({ "deletions": [
         { "entityName": "Ana_Ruiz", "observations": ["Likes tea", "Likes coffee", "Sails"] },
-        { "entityName": "Nobody", "observations": ["x"] },
+        { "entityName": "Unknown", "observations": ["x"] },
     ] });
     let deleted = call(&tools, "delete_observations", deletions.clone()).await;
-    assert_eq!(deleted, json!({ "success": true, "message": "observations deleted: 2", "not_found": ["Nobody"] }));
+    assert_eq!(deleted, json!({ "success": true, "message": "observations deleted: 2", "not_found": ["Unknown"] }));
     assert_eq!(observations(&tools, "Ana_Ruiz").await, json!(["Speaks Spanish", "Joined in 2019"]));
     let again = call(&tools, "delete_observations", deletions).await;
     assert_eq!(again["message"], json!("observations deleted: 0"));
@@ -148,8 +148,8 @@ async fn deleted_entities_are_erased_with_their_relations() {
     let (memory, ana) = (memory().await, user("acme", "ana"));
     let tools = toolbox(&memory, &ana);
     store_acme(&tools).await;
-    let deleted = call(&tools, "delete_entities", json!({ "entityNames": ["Acme", "Nobody", "Acme"] })).await;
-    assert_eq!(deleted, json!({ "success": true, "message": "entities deleted: 1", "not_found": ["Nobody"] }));
+    let deleted = call(&tools, "delete_entities", json!({ "entityNames": ["Acme", "Unknown", "Acme"] })).await;
+    assert_eq!(deleted, json!({ "success": true, "message": "entities deleted: 1", "not_found": ["Unknown"] }));
     let graph = call(&tools, "read_graph", json!({})).await;
     assert_eq!((names(&graph), &graph["relations"]), (vec!["Ana_Ruiz", "Córdoba"], &json!([])));
     let left = stored(&memory, &ana).await;
@@ -185,7 +185,7 @@ async fn searches_find_names_types_and_observations() {
     let found = call(&tools, "search_nodes", json!({ "query": "boats" })).await;
     let both = json!([relation("Acme", "Córdoba", "is_based_in"), relation("Ana_Ruiz", "Acme", "works_at")]);
     assert_eq!(parts(&found).1, &both);
-    let opened = call(&tools, "open_nodes", json!({ "names": ["Córdoba", "Nobody", "Acme"] })).await;
+    let opened = call(&tools, "open_nodes", json!({ "names": ["Córdoba", "Unknown", "Acme"] })).await;
     assert_eq!((names(&opened), parts(&opened).1), (vec!["Acme", "Córdoba"], &both));
     assert_eq!(names(&call(&tools, "open_nodes", json!({ "names": [] })).await), [""; 0]);
 }
@@ -232,7 +232,7 @@ async fn records_of_other_programs_do_not_break_the_graph() {
     assert!(error.contains("does not contain an entity"), "{error}");
     let additions = json!({ "observations": [{ "entityName": "later", "contents": ["new"] }] });
     call(&tools, "add_observations", additions).await;
-    assert!(stored(&memory, &ana).await.contains(r#""confidence":0.5"#), "unknown members are kept");
+    assert!(stored(&memory, &ana).await.contains(r#""confidence":0.5"#), "unknown fields are kept");
     assert_eq!(call(&tools, "delete_entities", json!({ "entityNames": ["odd"] })).await.get("not_found"), None);
     assert_eq!(call(&tools, "read_graph", json!({})).await.get("unreadable"), None);
 }

@@ -259,9 +259,9 @@ async fn invalid_arguments_are_named() {
     let tools = toolbox(&memory().await, &user("acme", "ana"));
     let long = "x".repeat(16_001);
     for (tool, arguments, expected) in [
-        ("search_memory", json!({}), "missing member `query`"),
+        ("search_memory", json!({}), "missing field `query`"),
         ("search_memory", json!({ "query": 5 }), "invalid argument query: invalid type"),
-        ("search_memory", json!({ "query": "x", "users": "all" }), "unknown member `users`"),
+        ("search_memory", json!({ "query": "x", "users": "all" }), "unknown field `users`"),
         ("search_memory", json!({ "query": " \u{0} " }), "invalid argument query: contains no word"),
         (
             "search_memory",

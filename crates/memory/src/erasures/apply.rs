@@ -54,7 +54,7 @@ impl Memory {
         for tenant in &tenants {
             let mut threads = walk::Threads::in_tenant(self, tenant, self.now());
             while let Some(page) = threads.next_page().await? {
-                page.iter().for_each(|thread| known.load_thread(tenant, thread.id));
+                page.iter().for_each(|thread| known.note_thread(tenant, thread.id));
             }
         }
         let mut applied = AppliedErasures::default();

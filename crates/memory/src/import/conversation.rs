@@ -36,7 +36,7 @@ enum State {
 #[derive(Clone, Copy)]
 struct OpenedThread {
     id: ThreadId,
-    /// Whether the thread may already contain some of the messages, so that each one must be looked up before it is added.
+    /// Whether the thread may already contain some of the messages, so each one must be looked up before it is added.
     may_have_messages: bool,
     needs_title: bool,
 }

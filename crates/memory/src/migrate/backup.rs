@@ -17,7 +17,7 @@ use crate::{MemoryError, Platform, Result};
 /// Maximum size of a JSON object that spans several lines, in bytes.
 const MAX_OBJECT_BYTES: usize = 256 * 1024 * 1024;
 
-/// Writes a backup of all data in a store as lines, from one snapshot. Only a part of the data is in memory at a time.
+/// Writes a backup of all data in a store as lines, from one snapshot. Only part of the data is in memory at a time.
 #[derive(Debug)]
 pub struct BackupLines {
     snapshot: Arc<dyn Snapshot>,

@@ -140,7 +140,7 @@ pub enum Verdict {
     /// The call may be made with the requested arguments.
     Approve,
     /// The call may be made with these arguments.
-    ApproveChanged(Map),
+    ApproveWithChanges(Map),
     /// The call must not be made.
     Deny {
         /// The reason, as text for the model.

@@ -68,7 +68,7 @@ pub struct RunRecord {
     /// needs its question.
     #[serde(rename = "keeps_messages", default, skip_serializing_if = "std::ops::Not::not")]
     pub skips_trimming: bool,
-    /// Whether `extra_input` is complete, so that the assistant need not prepare the turn again.
+    /// Whether `extra_input` is complete, so the assistant need not prepare the turn again.
     pub is_prepared: bool,
     /// The name of the model.
     pub model: String,

@@ -133,7 +133,7 @@ async fn transcripts(memory: &Memory) -> BTreeMap<String, Vec<String>> {
     all
 }
 
-/// A member of a thread's branch metadata.
+/// A field of a thread's branch metadata.
 fn branch_metadata<'a>(thread: &'a Thread, name: &str) -> Option<&'a Value> {
     thread.metadata.get("branch")?.get(name)
 }

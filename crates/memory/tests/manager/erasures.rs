@@ -68,7 +68,7 @@ impl InMemoryErasureEntries {
 }
 
 impl ErasureEntries for InMemoryErasureEntries {
-    fn load_thread(&mut self, _: &TenantId, _: ThreadId) {}
+    fn note_thread(&mut self, _: &TenantId, _: ThreadId) {}
 
     fn user(&self, tenant: &TenantId, expected: &UserId) -> Option<ErasedUser> {
         let bound = self.latest_bound(tenant, |item| match item {

@@ -33,7 +33,7 @@ pub(super) struct Assembly {
 /// A reasoning block with its signature.
 #[derive(Debug)]
 struct ReasoningBlock {
-    /// The block as received when it started. All of its members are sent back.
+    /// The block as received when it started. All of its fields are sent back.
     block: Map<String, Value>,
     text: String,
     signature: String,

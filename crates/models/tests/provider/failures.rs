@@ -248,13 +248,13 @@ async fn timeouts_limit_silence_and_total_time() {
     let mut silence = config(Provider::Compatible, &server, "m");
     silence.http.silence_timeout = Duration::from_millis(40);
     let error = ask(&model(silence).0, &request_with("Hi")).await.0.unwrap_err();
-    assert_eq!(error.to_string(), "model m did not answer within 40 ms");
+    assert_eq!(error.to_string(), "model m did not respond within 40 ms");
     assert!(server.has_answered_all(), "timeouts are retried");
     let mut server = Server::start([silent()]).await;
     let mut total = config(Provider::Compatible, &server, "m");
     total.http.total_timeout = Duration::from_millis(40);
     let error = ask(&model(total).0, &request_with("Hi")).await.0.unwrap_err();
-    assert_eq!(error.to_string(), "model m did not answer within 40 ms");
+    assert_eq!(error.to_string(), "model m did not respond within 40 ms");
     server.closed.recv().await.unwrap();
 }
 

@@ -52,12 +52,12 @@ pub(crate) async fn chat(
     Content::text(Role::User, body.message.clone()).check()?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
     let (key, memory) = (assistant::thread_key(&agent)?, agent.memory());
-    let attempt = input::read_attempt(&headers, "compat", &format!("{key}:{digest}"))?;
+    let identity = input::read_identity(&headers, "compat", &format!("{key}:{digest}"))?;
     let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.generate_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = TurnRequest::new(body.message);
     let request =
-        AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral: false };
+        AskRequest { service: app.service().clone(), agent, scope, thread, ask, identity, is_ephemeral: false };
     let result = turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await?;
     Ok(with_replay(json(&TurnJson::from(result.turn)), result.replayed))
 }

@@ -17,7 +17,7 @@ use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Figures about a conversation.
+/// Statistics of a conversation.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct InsightsJson {
@@ -42,7 +42,7 @@ pub(crate) struct InsightsJson {
     duration_ms: i64,
 }
 
-/// The members of an answer's data that are counted.
+/// The fields of an answer's data that are counted.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Mentions {
@@ -51,7 +51,7 @@ struct Mentions {
     query_types: Vec<String>,
 }
 
-/// Returns figures about a thread, which are zero for an unknown thread
+/// Returns statistics of a thread, which are zero for an unknown thread
 #[utoipa::path(
     get,
     path = "/conversations/{threadId}/insights",
@@ -72,7 +72,7 @@ pub(crate) async fn insights(State(app): State<App>, caller: Caller, path_params
     }
 }
 
-/// Returns figures about a thread, at the path of an assistant
+/// Returns statistics of a thread, at the path of an assistant
 #[utoipa::path(
     get,
     path = "/{assistant}/conversations/{threadId}/insights",

@@ -10,7 +10,7 @@ use threadkeep::{
     Agent, JsonText, Map, MessageQuery, OpenThread, Role, Scope, ThreadId, ThreadKey, Timestamp, Turn, TurnRequest,
     TurnStatus, Value,
 };
-use threadkeep_service::Attempt;
+use threadkeep_service::RequestIdentity;
 use utoipa::ToSchema;
 
 use super::{FailureJson, assistant, failure, parse_thread_id};
@@ -124,9 +124,9 @@ pub(crate) async fn query(
     if let Some(problem) = body.problem() {
         return Ok(failure(StatusCode::BAD_REQUEST, problem));
     }
-    let attempt = input::read_attempt(&headers, "compat", &format!("query:{digest}"))?;
+    let identity = input::read_identity(&headers, "compat", &format!("query:{digest}"))?;
     let scope = assistant::scope(&caller, None)?;
-    let thread = match body.open_thread(&agent, &scope, &attempt).await {
+    let thread = match body.open_thread(&agent, &scope, &identity).await {
         Ok(thread) => thread,
         Err(error) => return Ok(failed(&agent, None, &error)),
     };
@@ -138,7 +138,7 @@ pub(crate) async fn query(
         scope: scope.clone(),
         thread,
         ask,
-        attempt,
+        identity,
         is_ephemeral: false,
     };
     match turns::wait_for_result(turns::start(connection, TurnTask::Ask(request))).await {
@@ -190,7 +190,7 @@ impl QueryJson {
     }
 
     /// Finds the thread of the query, or creates one.
-    async fn open_thread(&self, agent: &Agent, scope: &Scope, attempt: &Attempt) -> Result<ThreadId> {
+    async fn open_thread(&self, agent: &Agent, scope: &Scope, identity: &RequestIdentity) -> Result<ThreadId> {
         let memory = agent.memory();
         if let Some(thread) = self.thread_id.as_deref().and_then(parse_thread_id)
             && memory.find_thread(scope, thread).await?.is_some()
@@ -199,7 +199,7 @@ impl QueryJson {
         }
         let definition = agent.assistant().definition();
         // A repeated request finds the thread that the first one created.
-        let key = attempt.key().map(|key| ThreadKey::new(format!("query:{}:{key}", definition.name))).transpose()?;
+        let key = identity.key().map(|key| ThreadKey::new(format!("query:{}:{key}", definition.name))).transpose()?;
         let open = OpenThread {
             key,
             metadata: self.metadata(&definition.thread_metadata, memory.now()),

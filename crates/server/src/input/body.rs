@@ -128,8 +128,8 @@ fn locate_error<T: DeserializeOwned>(text: &str) -> ApiError {
         Ok(_) => invalid_json(&deserializer.end().err().map_or_else(String::new, |error| syntax_error(&error))),
         Err(error) if error.inner().is_data() => {
             let cause = error.inner().to_string();
-            let member = invalid_member(error.path(), &cause);
-            ApiError::invalid(member, format!("invalid body: {}", plain_json_error(&cause)))
+            let field = invalid_field(error.path(), &cause);
+            ApiError::invalid(field, format!("invalid body: {}", plain_json_error(&cause)))
         }
         Err(error) => invalid_json(&syntax_error(error.inner())),
     }
@@ -141,8 +141,8 @@ fn syntax_error(error: &serde_json::Error) -> String {
     format!("{reason} (line {}, column {})", error.line(), error.column())
 }
 
-/// Returns the path of the invalid member. For a missing member, `path` is that of its parent, so its name is appended.
-fn invalid_member(path: &serde_path_to_error::Path, cause: &str) -> String {
+/// Returns the path of the invalid field. For a missing field, `path` is that of its parent, so its name is appended.
+fn invalid_field(path: &serde_path_to_error::Path, cause: &str) -> String {
     let parent = path.to_string();
     let missing = cause.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
     match (parent.as_str(), missing) {

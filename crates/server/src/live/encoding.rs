@@ -66,7 +66,7 @@ impl EncodedUpdate {
         self.event.clone()
     }
 
-    /// Returns the update as the text of a WebSocket message, with the thread and the event's id as additional members.
+    /// Returns the update as the text of a WebSocket message, with the thread and the event's id as additional fields.
     pub(super) fn text(&self, thread: ThreadId) -> Utf8Bytes {
         let encode = || {
             let data = std::str::from_utf8(&self.event[self.data.clone()]).unwrap_or_default();

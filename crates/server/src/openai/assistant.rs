@@ -8,7 +8,7 @@ use threadkeep::core::{ChatRequest, EPHEMERAL};
 use threadkeep::{
     Agent, AppendOptions, Draft, Map, OpenThread, Role, Scope, ThreadId, Turn, TurnRequest, TurnStatus, Usage,
 };
-use threadkeep_service::Attempt;
+use threadkeep_service::RequestIdentity;
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -77,15 +77,15 @@ pub(super) async fn new_thread(
     app: &App,
     agent: &Agent,
     scope: &Scope,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
     mut earlier: Vec<Draft>,
     is_ephemeral: bool,
 ) -> Result<ThreadId, ApiError> {
-    let (memory, id) = (agent.memory(), attempt.thread_id(app, scope));
+    let (memory, id) = (agent.memory(), identity.thread_id(app, scope));
     let expires_at = is_ephemeral.then(|| memory.now().plus_ms(EPHEMERAL_MS));
     let metadata = if is_ephemeral { ephemeral_metadata() } else { Map::new() };
     memory.open_thread(scope, OpenThread { expires_at, metadata, ..OpenThread::new(scope, id) }).await?;
-    attempt.record_creation(app, scope, id).await?;
+    identity.record_creation(app, scope, id).await?;
     let mut earlier = earlier.split_off(earlier.len().saturating_sub(COMMIT_MESSAGES));
     if !earlier.is_empty() {
         if is_ephemeral {
@@ -114,7 +114,7 @@ pub(super) fn answer_usage(turn: &Turn) -> Usage {
     Usage { input_tokens, output_tokens, details, ..Usage::default() }
 }
 
-/// Returns the JSON of the extension member `threadkeep`, which contains data of a turn for which OpenAI's API has no member.
+/// Returns the JSON of the extension field `threadkeep`, which contains data of a turn for which OpenAI's API has no field.
 ///
 /// `thread` is null if the turn's thread is not retained.
 pub(super) fn extension_json(turn: &Turn, thread: Option<ThreadId>) -> Value {

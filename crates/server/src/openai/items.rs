@@ -1,7 +1,7 @@
 //! Converts items into messages and back.
 //!
 //! A message that contains only text is stored like a message from any other API. Everything else in an item (annotations, the
-//! detail of an image, members that this version does not know) is stored exactly, in addition to the text. An item of an unknown
+//! detail of an image, fields that this version does not know) is stored exactly, in addition to the text. An item of an unknown
 //! type is stored unchanged.
 
 mod compaction;
@@ -21,9 +21,9 @@ use super::members::json_string;
 const FORMAT: &str = "openai.item";
 /// The format of message parts that contain the exact JSON of a content part of an unknown type.
 const PART_FORMAT: &str = "openai.content";
-/// The member of a message's data that contains the exact JSON of an item.
+/// The field of a message's data that contains the exact JSON of an item.
 const DATA: &str = "openai_item";
-/// The member of a message's metadata that contains the item's role if [`threadkeep::Role`] lacks it.
+/// The field of a message's metadata that contains the item's role if [`threadkeep::Role`] lacks it.
 const ROLE: &str = "openai_role";
 /// The detail of an image that specifies none.
 const DEFAULT_DETAIL: &str = "auto";

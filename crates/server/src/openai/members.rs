@@ -1,11 +1,11 @@
-//! A JSON object that keeps the order of its members and the exact text of each value.
+//! A JSON object that keeps the order of its fields and the exact text of each value.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// The members of an object.
+/// The fields of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Members(Vec<(String, String)>);
 
@@ -14,17 +14,17 @@ impl Members {
         serde_json::from_str(json)
     }
 
-    /// Returns the exact text of a member. If several members have this name, returns the last one, as other JSON readers do.
+    /// Returns the exact text of a field. If several fields have this name, returns the last one, as other JSON readers do.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// Returns the value of a member that is a string; `None` if the member is missing or not a string.
+    /// Returns the value of a field that is a string; `None` if the field is missing or not a string.
     pub(super) fn get_string(&self, name: &str) -> Option<String> {
         self.get(name).and_then(|value| serde_json::from_str(value).ok())
     }
 
-    /// Replaces the value of a member with a JSON text, or adds the member at the end. Duplicates of the member are removed.
+    /// Replaces the value of a field with a JSON text, or adds the field at the end. Duplicates of the field are removed.
     pub(super) fn set(&mut self, name: &str, json: impl Into<String>) {
         let mut json = Some(json.into());
         self.0.retain_mut(|(key, value)| match (key == name, json.take()) {
@@ -39,7 +39,7 @@ impl Members {
         }
     }
 
-    /// Sets a member that is missing or null.
+    /// Sets a field that is missing or null.
     pub(super) fn set_if_null(&mut self, name: &str, value: &str) {
         if self.get(name).is_none_or(|value| value == "null") {
             self.set(name, value);
@@ -50,12 +50,12 @@ impl Members {
         self.0.retain(|(key, _)| key != name);
     }
 
-    /// Whether the object has no members other than these.
+    /// Whether the object has no fields other than these.
     pub(super) fn has_only(&self, names: &[&str]) -> bool {
         self.0.iter().all(|(key, _)| names.contains(&key.as_str()))
     }
 
-    /// Returns the JSON text of the object, with `id` added as its first member.
+    /// Returns the JSON text of the object, with `id` added as its first field.
     pub(super) fn to_json_with_id(&self, id: &str) -> String {
         let mut text = format!("{{\"id\":{}", json_string(id));
         for (name, value) in &self.0 {

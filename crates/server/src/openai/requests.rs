@@ -19,7 +19,7 @@ const MAX_NEW_ITEMS: usize = threadkeep::core::limits::COMMIT_MESSAGES / 2;
 /// The maximum number of stop sequences.
 const MAX_STOPS: usize = 4;
 
-/// A tool of type `function`. The members of the function are either at the top level (Responses) or in `function` (Chat
+/// A tool of type `function`. The fields of the function are either at the top level (Responses) or in `function` (Chat
 /// Completions).
 #[derive(Debug, Deserialize)]
 pub(super) struct ToolJson {
@@ -138,7 +138,7 @@ pub(super) fn read_tool_choice(value: Option<&Value>) -> Result<ToolChoice, ApiE
     }
 }
 
-/// Reads the format of the answer; `None` for plain text. The members of a schema are at the top level (Responses) or in
+/// Reads the format of the answer; `None` for plain text. The fields of a schema are at the top level (Responses) or in
 /// `json_schema` (Chat Completions).
 pub(super) fn read_format(value: Option<&Value>, param: &str) -> Result<Option<AnswerFormat>, ApiError> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };

@@ -24,7 +24,7 @@ pub(super) fn check(input: &[Draft], context: &[ChatMessage], param: &'static st
 }
 
 /// Like [`check`], but the call can also be anywhere in the thread; the context contains only its latest messages. A result is
-/// also accepted if its call may have been in a part of the thread that was trimmed.
+/// also accepted if its call may have been in the part of the thread that was trimmed.
 ///
 /// # Errors
 /// `tool_call_not_found` with the parameter `param`; errors from the store.

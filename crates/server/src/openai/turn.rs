@@ -18,7 +18,7 @@ use threadkeep::{
     BatchBuilder, Content, Draft, JsonText, MemoryError, Message, MessageId, MessageRef, Namespace, Part, Prefetched,
     RecordName, RecordOwner, Role, Scope, ThreadId, Timestamp,
 };
-use threadkeep_service::{Attempt, RETRY_WINDOW_MS};
+use threadkeep_service::{RETRY_WINDOW_MS, RequestIdentity};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -88,7 +88,7 @@ impl ActiveTurn {
         scope: &Scope,
         thread: ThreadId,
         id: &str,
-        attempt: &Attempt,
+        identity: &RequestIdentity,
     ) -> Result<TurnStart, ApiError> {
         let (memory, started_at) = (app.memory(), Instant::now());
         let model = app.model().ok_or_else(no_model_error)?.name();
@@ -102,7 +102,7 @@ impl ActiveTurn {
                 }
                 None => find_turn_record(app, scope, thread, id).await?,
             };
-            if let Some(record) = check_answered(app, scope, thread, record, attempt).await? {
+            if let Some(record) = check_answered(app, scope, thread, record, identity).await? {
                 return Ok(TurnStart::Answered(record));
             }
             match Completion::acquire(memory, scope, thread, id, model).await? {
@@ -110,9 +110,9 @@ impl ActiveTurn {
                     let prefetched =
                         prefetched.and_then(|prefetched| prefetched.after(completion.acquired_at())).map(Box::new);
                     // If the thread has changed since the prefetch, the first attempt may have ended in the meantime.
-                    if attempt.may_be_retry()
+                    if identity.may_be_retry()
                         && prefetched.is_none()
-                        && let Some(record) = find_answered(app, scope, thread, id, attempt).await.transpose()
+                        && let Some(record) = find_answered(app, scope, thread, id, identity).await.transpose()
                     {
                         completion.abandon().await;
                         return record.map(TurnStart::Answered);
@@ -121,7 +121,7 @@ impl ActiveTurn {
                 }
                 LockResult::Interrupted(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
                 // The first attempt may still be in progress, although its client has lost the connection.
-                LockResult::Busy if attempt.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiter {
+                LockResult::Busy if identity.may_be_retry() && started_at.elapsed() < RETRY_WAIT => match &mut waiter {
                     // The loop reads the state again before it waits, so that no change before the subscription is missed.
                     None => waiter = Some(TurnWaiter::begin(memory, scope, thread).await),
                     Some(waiter) => waiter.wait(None).await,
@@ -268,10 +268,10 @@ pub(super) async fn find_answered(
     scope: &Scope,
     thread: ThreadId,
     id: &str,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
 ) -> Result<Option<TurnRecord>, ApiError> {
     let record = find_turn_record(app, scope, thread, id).await?;
-    check_answered(app, scope, thread, record, attempt).await
+    check_answered(app, scope, thread, record, identity).await
 }
 
 /// Like [`find_answered`], but `record` is the record with the id of this request, if there is one.
@@ -280,13 +280,13 @@ async fn check_answered(
     scope: &Scope,
     thread: ThreadId,
     record: Option<TurnRecord>,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
 ) -> Result<Option<TurnRecord>, ApiError> {
     if let Some(record) = record {
-        attempt.check_same(&record.digest)?;
+        identity.check_same(&record.digest)?;
         return Ok(Some(record));
     }
-    if attempt.is_retry() { find_repeated(app, scope, thread, attempt).await } else { Ok(None) }
+    if identity.is_retry() { find_repeated(app, scope, thread, identity).await } else { Ok(None) }
 }
 
 /// Returns the id of the call if a part is the result of a tool call.
@@ -427,14 +427,14 @@ async fn find_repeated(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
 ) -> Result<Option<TurnRecord>, ApiError> {
     let RecordName { namespace, key } = record_name(LAST_KEY);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let owner = RecordOwner::Thread(thread);
     let Some(record) = store.find_record(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
     let last: LastTurn = record.value.read()?;
-    if last.digest != attempt.digest() || last.at.plus_ms(RETRY_WINDOW_MS) < now {
+    if last.digest != identity.digest() || last.at.plus_ms(RETRY_WINDOW_MS) < now {
         return Ok(None);
     }
     let Some(record) = find_turn_record(app, scope, thread, &last.id).await? else { return Ok(None) };

@@ -37,7 +37,7 @@ fn add_common_details(document: &mut Value) {
             if let Some(body) = operation.get_mut("requestBody") {
                 let name = body["content"]["application/json"]["schema"]["$ref"].as_str();
                 let schema = name.and_then(|name| schemas.get(name.rsplit('/').next()?));
-                // An empty body is read as an object without members.
+                // An empty body is read as an object without fields.
                 body["required"] = schema.is_none_or(|schema| schema.get("required").is_some()).into();
             }
             let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { continue };

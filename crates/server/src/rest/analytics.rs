@@ -17,7 +17,7 @@ use crate::thread_names;
 pub(crate) struct AnalyticsJson {
     threads: u64,
     messages: u64,
-    /// Messages that cannot be decoded. The other figures do not include them.
+    /// Messages that cannot be decoded. The other statistics do not include them.
     corrupt_messages: u64,
     messages_per_thread: f64,
     /// Messages by role.

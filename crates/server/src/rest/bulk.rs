@@ -38,7 +38,7 @@ pub(crate) struct BulkResultJson {
 pub(crate) struct BulkErrorJson {
     code: String,
     message: String,
-    /// The invalid member of the entry.
+    /// The invalid field of the entry.
     param: Option<String>,
 }
 

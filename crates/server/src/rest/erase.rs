@@ -10,7 +10,7 @@ use crate::output::json;
 use crate::security::Caller;
 use crate::security::KeyRole;
 
-/// The user whose data is to be erased.
+/// The user whose data to erase.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EraseJson {

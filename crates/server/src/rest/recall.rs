@@ -13,7 +13,7 @@ use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
 use crate::thread_names;
 
-/// A question for which messages are to be recalled.
+/// The question for which to recall messages.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallJson {

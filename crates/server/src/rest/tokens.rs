@@ -14,7 +14,7 @@ use crate::security::{Caller, KeyRole};
 /// The default lifetime of a token, in seconds.
 const DEFAULT_SECONDS: i64 = 300;
 
-/// The token to create. All members are optional.
+/// The token to create. All fields are optional.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewTokenJson {

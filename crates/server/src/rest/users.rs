@@ -26,8 +26,8 @@ fn managed_tenant(caller: &Caller) -> Result<&TenantId> {
     match &caller.scope {
         Scope::Tenant(tenant) => Ok(tenant),
         Scope::User(..) => {
-            let message =
-                "managing users requires an `admin` key of the whole tenant, without the header Threadkeep-User";
+            let message = "managing users requires an `admin` key that is not limited to a user; \
+                           do not send the header Threadkeep-User";
             Err(ApiError::forbidden("tenant_key_required", message))
         }
     }

@@ -57,7 +57,7 @@ pub enum LocalAccess {
 pub struct LocalToken {
     hash: [u8; 32],
     mac_key: Arc<hmac::Key>,
-    /// Whether a person chose the token, so that it may be weak.
+    /// Whether a person chose the token, so it may be weak.
     is_chosen: bool,
 }
 

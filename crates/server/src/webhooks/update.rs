@@ -10,7 +10,7 @@ use crate::input::{JsonBody, PathParams};
 use crate::output::json;
 use crate::security::Caller;
 
-/// The members to change. Omitted members keep their values.
+/// The fields to change. Omitted fields keep their values.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct UpdateWebhookJson {

@@ -1,4 +1,4 @@
-//! Tests with the official Python clients, directly and through a proxy that loses responses.
+//! Tests with the official Python clients, directly and through a proxy that drops responses.
 //!
 //! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
@@ -43,7 +43,7 @@ fn installed(folder: &str, name: &str) -> std::path::PathBuf {
     program
 }
 
-/// Runs a part of the script for OpenAI's client against a base URL.
+/// Runs part of the script for OpenAI's client against a base URL.
 async fn run_openai_client(part: &str, base: &str, input: Value) -> Value {
     run_script(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py"), part, base, input).await
 }
@@ -211,7 +211,7 @@ async fn lost_responses_neither_duplicate_nor_lose_data() {
         let proxy = Proxy::start_in_front_of(server.address).await;
         let base = format!("http://{}/v1", proxy.address);
         let result = run_openai_client("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
-        assert!(proxy.lost_responses() >= 10, "{} responses were lost", proxy.lost_responses());
+        assert!(proxy.dropped_responses() >= 10, "{} responses were dropped", proxy.dropped_responses());
         assert_eq!(result["items"], json!(numbered_items(41)));
         let turns: Vec<String> = (0..5)
             .flat_map(|turn| [format!("turn {turn}"), format!("echo: turn {turn} ({} messages)", 2 * turn + 1)])
@@ -244,7 +244,7 @@ async fn client_uses_an_assistant_as_a_model() {
         assert_eq!((&result["same_conversation"], &result["cancelled"]), (&json!(true), &json!("cancelled")));
         assert_eq!(result["model"], "threadkeep/keeper");
     }
-    assert!(proxy.lost_responses() > 2, "{} responses were lost", proxy.lost_responses());
+    assert!(proxy.dropped_responses() > 2, "{} responses were dropped", proxy.dropped_responses());
     let requests = model.requests.lock().unwrap();
     assert_eq!(requests.iter().filter(|text| text.starts_with("turn")).count(), 8, "no turn was executed twice");
 }
@@ -335,7 +335,7 @@ async fn agents_sdk_stores_its_session_in_a_conversation() {
             assert_eq!(result["cleared"], json!([]));
             assert_eq!(result["added"], true);
         }
-        assert!(proxy.lost_responses() > 0);
+        assert!(proxy.dropped_responses() > 0);
     }
 }
 
@@ -364,7 +364,7 @@ async fn agents_sdk_runs_in_all_modes() {
             assert_eq!(result["chained"], json!([answer(7), answer(3)]));
             assert_eq!(result["structured"], "14 St");
         }
-        assert!(proxy.lost_responses() > 3, "{} responses were lost", proxy.lost_responses());
+        assert!(proxy.dropped_responses() > 3, "{} responses were dropped", proxy.dropped_responses());
         assert_eq!(compaction["answers"][3], "echo: 3 (5 messages)", "{compaction}");
         assert!(compaction["kinds"].as_array().unwrap().contains(&json!("compaction")), "{compaction}");
         let mut turns: Vec<String> = Vec::new();

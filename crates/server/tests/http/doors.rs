@@ -69,7 +69,7 @@ async fn rate_limits_and_roles_apply_to_senders_of_a_door() {
     send_letter(&server, "/letters/events", &letter.body(), None).await.expect(200);
     let refused = send_letter(&server, "/letters/events", &letter.body(), None).await;
     assert_eq!(refused.expect(429), json!({ "ok": false, "error": "rate_limited" }));
-    assert_eq!(refused.header("retry-after"), "30");
+    assert!((1..=30).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
     let letter = Letter { team: "other", ..letter };
     send_letter(&server, "/letters/events", &letter.body(), None).await.expect(200);
 }

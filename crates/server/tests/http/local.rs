@@ -80,13 +80,19 @@ async fn guesses_at_a_user_chosen_token_are_rate_limited() {
         panic!("no guess was rate limited");
     };
     let chosen = "chosen-by-a-person";
-    let server = start_with_access(LocalAccess::Token(LocalToken::new(chosen).unwrap())).await;
-    assert!(guess(&server).await >= 30);
-    assert_eq!(
-        server.anonymous_client().with_key(chosen).get("/v1/threads").await.status,
-        429,
-        "while guesses are limited, even the right token is rejected"
-    );
+    let is_right_token_rejected = async || {
+        let server = start_with_access(LocalAccess::Token(LocalToken::new(chosen).unwrap())).await;
+        assert!(guess(&server).await >= 30);
+        let answer = server.anonymous_client().with_key(chosen).get("/v1/threads").await;
+        assert!(matches!(answer.status, 200 | 429), "{}", answer.status);
+        answer.status == 429
+    };
+    // A guess is allowed again after at most two seconds, so a machine that is slow for a moment may send the right token too late.
+    let mut is_rejected = false;
+    for _ in 0..10 {
+        is_rejected = is_rejected || is_right_token_rejected().await;
+    }
+    assert!(is_rejected, "while guesses are limited, even the right token is rejected");
     // A generated token cannot be guessed, so the right token is accepted even while guesses are limited.
     let server = TestServer::start().await;
     assert!(guess(&server).await >= 30);

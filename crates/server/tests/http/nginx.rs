@@ -1,4 +1,4 @@
-//! A plain reverse proxy in front of a server without keys: nginx with one `proxy_pass`, which sends `Host: 127.0.0.1` and no
+//! A reverse proxy in front of a server that requires no API key: nginx with one `proxy_pass`, which sends `Host: 127.0.0.1` and no
 //! headers about the client.
 
 use std::net::SocketAddr;

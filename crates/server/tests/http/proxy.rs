@@ -1,4 +1,4 @@
-//! A proxy that loses responses: it closes the connection of every third POST after the server has executed it.
+//! A proxy that drops responses: it closes the connection of every third POST after the server has executed it.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     posts: Arc<AtomicUsize>,
-    lost_responses: Arc<AtomicUsize>,
+    dropped_responses: Arc<AtomicUsize>,
 }
 
 impl Proxy {
@@ -19,7 +19,7 @@ impl Proxy {
     pub(crate) async fn start_in_front_of(server: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let proxy = Self { address, posts: Arc::default(), lost_responses: Arc::default() };
+        let proxy = Self { address, posts: Arc::default(), dropped_responses: Arc::default() };
         let accepting = proxy.clone();
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
@@ -30,12 +30,12 @@ impl Proxy {
         proxy
     }
 
-    /// Returns how many responses were lost.
-    pub(crate) fn lost_responses(&self) -> usize {
-        self.lost_responses.load(Ordering::SeqCst)
+    /// Returns how many responses were dropped.
+    pub(crate) fn dropped_responses(&self) -> usize {
+        self.dropped_responses.load(Ordering::SeqCst)
     }
 
-    /// Forwards one request and its response, unless the response is to be lost.
+    /// Forwards one request and its response, unless this response is to be dropped.
     async fn forward(&self, mut client: TcpStream, server: SocketAddr) {
         let Some(request) = read_request(&mut client).await else { return };
         let mut upstream = TcpStream::connect(server).await.unwrap();
@@ -44,7 +44,7 @@ impl Proxy {
         upstream.read_to_end(&mut reply).await.unwrap();
         let is_post = request.starts_with(b"POST ");
         if is_post && (self.posts.fetch_add(1, Ordering::SeqCst) + 1).is_multiple_of(3) {
-            self.lost_responses.fetch_add(1, Ordering::SeqCst);
+            self.dropped_responses.fetch_add(1, Ordering::SeqCst);
             return;
         }
         // The client may have disconnected.

@@ -27,7 +27,7 @@ pub(crate) async fn send_probe(client: &Client, method: &str, probe: &Probe) -> 
     send(request).await
 }
 
-/// Returns the status and body of a response, without members that differ between any two responses.
+/// Returns the status and body of a response, without fields that differ between any two responses.
 fn normalize(answer: &Answer) -> (u16, String) {
     let Ok(mut body) = serde_json::from_str::<Value>(&answer.text) else { return (answer.status, answer.text.clone()) };
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {

@@ -30,7 +30,7 @@ impl std::fmt::Debug for Material {
     }
 }
 
-/// A JSON Web Key (RFC 7517), with only the members that are used here.
+/// A JSON Web Key (RFC 7517), with only the fields that are used here.
 #[derive(Debug, Deserialize)]
 struct Jwk {
     kty: String,
@@ -80,13 +80,13 @@ impl PublicKey {
                 let (algorithm, parameters) = RSA.into_iter().find(|(name, _)| *name == specified)?;
                 (
                     algorithm,
-                    Material::Rsa { modulus: decode_member(&jwk.n)?, exponent: decode_member(&jwk.e)?, parameters },
+                    Material::Rsa { modulus: decode_field(&jwk.n)?, exponent: decode_field(&jwk.e)?, parameters },
                 )
             }
             ("EC", Some("P-256")) => ("ES256", curve_point(&jwk, 32, &signature::ECDSA_P256_SHA256_FIXED)?),
             ("EC", Some("P-384")) => ("ES384", curve_point(&jwk, 48, &signature::ECDSA_P384_SHA384_FIXED)?),
             ("OKP", Some("Ed25519")) => {
-                ("EdDSA", Material::Other { key: decode_member(&jwk.x)?, algorithm: &signature::ED25519 })
+                ("EdDSA", Material::Other { key: decode_field(&jwk.x)?, algorithm: &signature::ED25519 })
             }
             _ => return None,
         };
@@ -112,13 +112,13 @@ impl PublicKey {
 /// Returns the key on an elliptic curve, encoded as an uncompressed point. Returns `None` if a coordinate does not have `length`
 /// bytes.
 fn curve_point(jwk: &Jwk, length: usize, algorithm: &'static dyn VerificationAlgorithm) -> Option<Material> {
-    let (x, y) = (decode_member(&jwk.x)?, decode_member(&jwk.y)?);
+    let (x, y) = (decode_field(&jwk.x)?, decode_field(&jwk.y)?);
     let has_valid_length = x.len() == length && y.len() == length;
     has_valid_length.then(|| Material::Other { key: [vec![4], x, y].concat(), algorithm })
 }
 
-/// Decodes a base64url member of a key; `None` if it is invalid or empty.
-fn decode_member(text: &str) -> Option<Vec<u8>> {
+/// Decodes a base64url field of a key; `None` if it is invalid or empty.
+fn decode_field(text: &str) -> Option<Vec<u8>> {
     BASE64_URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| !bytes.is_empty())
 }
 

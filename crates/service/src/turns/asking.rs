@@ -13,7 +13,7 @@ use tokio::sync::watch;
 
 use super::{TurnResult, resume, stopping};
 use crate::error::Result;
-use crate::repeats::{Attempt, RETRY_WINDOW_MS};
+use crate::repeats::{RETRY_WINDOW_MS, RequestIdentity};
 use crate::service::Service;
 
 /// The number of messages at the end of a thread that are searched for the question of the first attempt.
@@ -32,11 +32,11 @@ pub struct AskRequest {
     pub scope: Scope,
     /// The thread, which must exist.
     pub thread: ThreadId,
-    /// The question. Its idempotency key is set from the attempt.
+    /// The question. Its idempotency key is set from the request's identity.
     pub ask: TurnRequest,
-    /// This attempt of the request.
-    pub attempt: Attempt,
-    /// Whether the thread was created only for this question, so that it is deleted after the answer.
+    /// What the request has in common with its retries.
+    pub identity: RequestIdentity,
+    /// Whether the thread was created only for this question, so it is deleted after the answer.
     pub is_ephemeral: bool,
 }
 
@@ -45,7 +45,7 @@ impl AskRequest {
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
         // A thread is not deleted but expires if the request may be retried with its key, or if its turn waits for
         // approval.
-        let deletes_thread = self.is_ephemeral && self.attempt.key().is_none();
+        let deletes_thread = self.is_ephemeral && self.identity.key().is_none();
         let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
         let result = Box::pin(self.run_or_find(events)).await;
         let is_waiting = matches!(&result, Ok(result) if result.turn.status == TurnStatus::WaitingForApproval);
@@ -60,13 +60,13 @@ impl AskRequest {
 
     async fn run_or_find(mut self, events: EventSink<'_>) -> Result<TurnResult> {
         self.ask.is_ephemeral = self.is_ephemeral;
-        if let Some(key) = self.attempt.key() {
+        if let Some(key) = self.identity.key() {
             self.ask.idempotency_key = Some(self.user_key(key));
             let result = Box::pin(self.ask(events)).await?;
             self.check_same_request(&result).await?;
             return Ok(result);
         }
-        if self.attempt.is_retry()
+        if self.identity.is_retry()
             && let Some(result) = self.find_first_attempt().await?
         {
             return Ok(result);
@@ -77,7 +77,7 @@ impl AskRequest {
     /// Returns the id that the turn will have. It is derived from the key of the request. If the request has no key,
     /// `default_key` is set as its idempotency key.
     pub fn determine_turn_id(&mut self, default_key: String) -> String {
-        let key = match self.attempt.key() {
+        let key = match self.identity.key() {
             Some(key) => self.user_key(key),
             None => self.ask.idempotency_key.insert(default_key).clone(),
         };

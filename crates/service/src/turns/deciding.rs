@@ -10,7 +10,7 @@ use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
 use super::{TurnResult, resume, stopping};
 use crate::error::{Error, Result};
-use crate::repeats::Attempt;
+use crate::repeats::RequestIdentity;
 use crate::service::Service;
 
 /// How long a retried decision waits for the turn that the first decision resumed.
@@ -35,15 +35,15 @@ pub struct DecisionRequest {
     pub verdict: Verdict,
     /// The name of the person who made the decision.
     pub by: String,
-    /// Which attempt at the request this is.
-    pub attempt: Attempt,
+    /// What the request has in common with its retries.
+    pub identity: RequestIdentity,
 }
 
 impl DecisionRequest {
     /// Makes the decision and resumes the turn. If the same decision was already made and this request may be a
     /// retry of it, returns the turn that the first decision resumed.
     pub(super) async fn run(self, events: EventSink<'_>) -> Result<TurnResult> {
-        let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
+        let Self { service, agent, scope, thread, approval, turn, verdict, by, identity } = &self;
         let stop = Stop::new();
         let decision =
             Decision { approval: approval.clone(), verdict: verdict.clone(), by: by.clone(), stop: stop.clone() };
@@ -53,7 +53,7 @@ impl DecisionRequest {
         };
         match result {
             Ok(turn) => Ok(TurnResult { turn, replayed: false }),
-            Err(error @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {
+            Err(error @ AgentError::ApprovalClosed { .. }) if identity.key().is_some() || identity.is_retry() => {
                 self.await_first_decided_turn(error.into()).await
             }
             Err(error) => Err(error.into()),
@@ -87,7 +87,7 @@ impl DecisionRequest {
         let is_denied = approval.state == ApprovalState::Denied;
         let is_same = match &self.verdict {
             Verdict::Approve => !is_denied && approval.changed.is_none(),
-            Verdict::ApproveChanged(arguments) => {
+            Verdict::ApproveWithChanges(arguments) => {
                 !is_denied && approval.changed == Some(JsonText::from(&Value::Object(arguments.clone())))
             }
             Verdict::Deny { reason } => is_denied && approval.reason == *reason,

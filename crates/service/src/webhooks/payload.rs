@@ -104,7 +104,7 @@ async fn read_commit(
     Ok((!events.is_empty()).then_some(commit))
 }
 
-/// Adds the members of an object, except its type.
+/// Adds the fields of an object, except its type.
 fn merge(data: &mut Value, object: Value) {
     if let (Value::Object(data), Value::Object(object)) = (data, object) {
         data.extend(object.into_iter().filter(|(name, _)| name != "type"));

@@ -19,7 +19,7 @@ pub(super) enum Kind {
     Cursor,
     /// How far a webhook has read the changes of a thread, by the ids of both.
     Position,
-    /// The deliveries that are to be sent.
+    /// The deliveries that still have to be sent.
     Queue,
     /// The deliveries that have ended.
     History,

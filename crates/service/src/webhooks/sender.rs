@@ -124,7 +124,7 @@ fn describe(error: &reqwest::Error) -> &'static str {
         source = cause.source();
     }
     if error.is_timeout() {
-        "the endpoint did not answer in time"
+        "the endpoint did not respond in time"
     } else if error.is_connect() {
         "cannot connect to the endpoint"
     } else {

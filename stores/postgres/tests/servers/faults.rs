@@ -94,7 +94,7 @@ async fn commit_is_applied_once_after_a_lost_connection() {
         assert!(proxy.has_cut());
         assert!(error.maybe_applied() && error.is_retryable(), "{cut:?}: {error:?}");
         let was_applied = ids_in(&direct, thread_id(1)).await.contains(&(2 * number));
-        // The commit was applied only if its whole request arrived, so that the server sent a reply.
+        // The commit was applied only if its whole request arrived, so the server sent a reply.
         assert_eq!(was_applied, cut == Cut::BeforeReply, "{cut:?}");
         let outcome = backend.store.commit(&ana(), thread_id(1), append_batch(number), now()).await.unwrap();
         assert_eq!((outcome.replayed, outcome.change), (was_applied, number as u64 + 1));

@@ -22,7 +22,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
         None => "Debian's kubernetes-client cannot be downloaded".to_owned(),
         Some(reason) => format!("kubectl is missing, and {reason}"),
     };
-    let is_on_path = debian::is_found("kubectl");
+    let is_on_path = debian::is_on_path("kubectl");
     Ok((!is_on_path).then_some(MissingProgram {
         program: "kubectl",
         tests: "tests of the local cluster with kubectl",

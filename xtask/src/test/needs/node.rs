@@ -22,7 +22,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     if wanted.is_empty() || is_current {
         return Ok(None);
     }
-    if !debian::is_found("npm") {
+    if !debian::is_on_path("npm") {
         let reason = match debian::installation_problem() {
             None if apt_get("npm") => None,
             None => Some("npm cannot be installed".to_owned()),

@@ -2,7 +2,7 @@
 
 use threadkeep::agent::ApprovalState;
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested};
 use crate::offline::refer::{self, Found};
@@ -153,7 +153,8 @@ fn same_source(command: &Command, conversation: &Conversation, names: &[String])
     let image = command.image.as_deref().filter(|_| command.verb == Verb::SetImage)?;
     let [name] = names else { return None };
     let known = conversation.mentioned.iter().flatten();
-    let all: Vec<&Shown> = known.chain(conversation.earlier.iter().rev().flat_map(refer::shown)).collect();
+    let all: Vec<&ObjectSummary> =
+        known.chain(conversation.earlier.iter().rev().flat_map(refer::shown_objects)).collect();
     let source = all.iter().find(|object| {
         Some(&object.name) == command.name.as_ref()
             && object.image == image
@@ -500,7 +501,7 @@ fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Com
 }
 
 /// "Sorry, 71": the object of the same kind whose name contains the number, if there is only one.
-fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Shown> {
+fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<ObjectSummary> {
     let command = &requested.command;
     if command.verb == Verb::Scale || !reading.names.is_empty() || reading.namespace.is_some() {
         return None;
@@ -508,7 +509,7 @@ fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &R
     let numbers: Vec<&String> =
         reading.words.iter().filter(|word| word.len() > 1 && word.parse::<u32>().is_ok()).collect();
     let [number] = numbers[..] else { return None };
-    let fits = |object: &&Shown| {
+    let fits = |object: &&ObjectSummary| {
         Some(&object.kind) == command.kind.as_ref()
             && crate::cluster::likeness(&object.name, number).is_some_and(|fit| fit < 3)
             && object.namespace == command.namespace.clone().unwrap_or_default()
@@ -523,7 +524,7 @@ pub(super) fn corrected_object(
     reading: &Reading,
     conversation: &Conversation,
     requested: &Requested,
-) -> Option<Option<Shown>> {
+) -> Option<Option<ObjectSummary>> {
     if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other || reading.names.is_empty()) {
         return match refer::picked(conversation, pick, reading, requested.command.verb) {
             Found::One(object) => Some(Some(object)),

@@ -1,6 +1,6 @@
 //! Commands with their objects and values.
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
@@ -86,7 +86,7 @@ impl Planner<'_> {
     }
 
     /// Reads the current images, if only a version is wanted: "roll out 1.9.0".
-    pub(super) fn read_images(&self, objects: &[Shown]) -> Option<Next> {
+    pub(super) fn read_images(&self, objects: &[ObjectSummary]) -> Option<Next> {
         let is_read = self.conversation.steps.iter().any(|step| step.command.verb == Verb::Get);
         if self.reading.image.is_some() || is_read {
             return None;
@@ -95,7 +95,7 @@ impl Planner<'_> {
     }
 
     /// Returns the image with the wanted version.
-    pub(super) fn image_of(&self, object: &Shown) -> Option<String> {
+    pub(super) fn image_of(&self, object: &ObjectSummary) -> Option<String> {
         if self.reading.image.is_some() {
             return self.reading.image.clone();
         }
@@ -175,7 +175,7 @@ impl Planner<'_> {
     }
 
     /// Whether an object was deleted in this conversation, and not shown since.
-    fn was_deleted(&self, object: &Shown) -> bool {
+    fn was_deleted(&self, object: &ObjectSummary) -> bool {
         for exchange in self.conversation.earlier.iter().rev() {
             let deletes = |step: &crate::conversation::Step| {
                 let command = &step.command;
@@ -187,7 +187,9 @@ impl Planner<'_> {
             if exchange.steps.iter().any(deletes) {
                 return true;
             }
-            if refer::shown(exchange).any(|shown| shown.name == object.name && shown.namespace == object.namespace) {
+            if refer::shown_objects(exchange)
+                .any(|shown| shown.name == object.name && shown.namespace == object.namespace)
+            {
                 return false;
             }
         }
@@ -204,7 +206,7 @@ impl Planner<'_> {
     }
 
     /// Reads the current number of replicas, if the wanted one depends on it.
-    pub(super) fn read_replicas(&self, objects: &[Shown]) -> Option<Next> {
+    pub(super) fn read_replicas(&self, objects: &[ObjectSummary]) -> Option<Next> {
         if matches!(self.reading.replicas, Some(Replicas::To(_))) {
             return None;
         }
@@ -215,11 +217,11 @@ impl Planner<'_> {
         if is_read {
             return None;
         }
-        let get = |object: &Shown| self.command(Verb::Get, object);
+        let get = |object: &ObjectSummary| self.command(Verb::Get, object);
         Some(Next::Run(objects.iter().map(get).collect()))
     }
 
-    pub(super) fn command(&self, verb: Verb, object: &Shown) -> Command {
+    pub(super) fn command(&self, verb: Verb, object: &ObjectSummary) -> Command {
         let reading = &self.reading;
         let namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
         let base = Command::new(verb).on(&object.kind, &object.name, namespace.as_deref());
@@ -247,7 +249,7 @@ impl Planner<'_> {
         }
     }
 
-    pub(super) fn replicas_of(&self, object: &Shown) -> Option<u32> {
+    pub(super) fn replicas_of(&self, object: &ObjectSummary) -> Option<u32> {
         let current = || {
             let outcomes = self.conversation.steps.iter().filter_map(|step| step.outcome.as_ref());
             let objects = outcomes.flat_map(|outcome| &outcome.objects).filter(|read| read.name == object.name);

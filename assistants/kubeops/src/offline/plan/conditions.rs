@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::Verb;
 use crate::conversation::Conversation;
 use crate::kinds::{SCALABLE, WORKLOADS};
@@ -107,14 +107,14 @@ fn of_state(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Op
     let verb = order.verb.filter(|verb| !verb.is_read() && is_same_state && is_plain)?;
     let [name] = &condition.names[..] else { return None };
     order.namespace = order.namespace.or(condition.namespace);
-    let fits = |object: &&Shown| {
+    let fits = |object: &&ObjectSummary| {
         object.kind == "pods"
             && order.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
             && crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3)
     };
-    let pods: Vec<Shown> = conversation.mentioned.iter().flatten().filter(fits).cloned().collect();
+    let pods: Vec<ObjectSummary> = conversation.mentioned.iter().flatten().filter(fits).cloned().collect();
     let found = order.state.map(|state| state.filter(&pods)).unwrap_or_default();
-    let objects: Vec<Shown> = found.iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
+    let objects: Vec<ObjectSummary> = found.iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
     Some(match &objects[..] {
         [] => reply(format!("No pod of {name} is in that state, so the condition does not hold: I requested nothing.")),
         [only] => {
@@ -151,7 +151,7 @@ pub(super) fn same_condition(reading: &Reading, conversation: &Conversation, lex
 
 impl Planner<'_> {
     /// Returns the number that a condition tests, or the step that reads it.
-    fn value(&self, metric: Metric, object: &Shown) -> Result<u64, Next> {
+    fn value(&self, metric: Metric, object: &ObjectSummary) -> Result<u64, Next> {
         let applies = match metric {
             Metric::Restarts => object.kind == "pods",
             Metric::Replicas => SCALABLE.contains(&&*object.kind),

@@ -1,6 +1,6 @@
 //! Answers to questions that name no command: a look at what they are about, what was requested so far, and what words mean.
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::kinds::WORKLOADS;
 use crate::offline::answers;
@@ -214,12 +214,13 @@ impl Planner<'_> {
         let anywhere = Reading { namespace: None, ..reading.clone() };
         let all = self.conversation.mentioned.iter().flatten().filter(|object| named.contains(&&object.namespace));
         let objects = refer::best_fitting(all, name, Verb::Describe, anywhere.kind.as_deref());
-        let workloads: Vec<Shown> = objects.into_iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
+        let workloads: Vec<ObjectSummary> =
+            objects.into_iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
         (workloads.len() > 1).then(|| self.describe_all(&workloads))
     }
 
     /// "What is each of them at?": the objects of the same name in other namespaces that the conversation changed, too.
-    fn with_twins(&self, object: Shown) -> Vec<Shown> {
+    fn with_twins(&self, object: ObjectSummary) -> Vec<ObjectSummary> {
         let mut all = vec![object];
         if self.reading.each || self.reading.has("both") {
             let requested = self.conversation.earlier.iter().rev().flat_map(|exchange| &exchange.requested);
@@ -228,7 +229,7 @@ impl Planner<'_> {
                     command.name.as_ref() == Some(&all[0].name) && command.kind.as_ref() == Some(&all[0].kind);
                 let namespace = command.namespace.clone().unwrap_or_default();
                 if is_twin && !all.iter().any(|known| known.namespace == namespace) {
-                    all.push(Shown { namespace, ..all[0].clone() });
+                    all.push(ObjectSummary { namespace, ..all[0].clone() });
                 }
             }
         }
@@ -236,23 +237,24 @@ impl Planner<'_> {
     }
 
     /// "What postgres do we run": workloads whose image has the name.
-    fn with_image(&self) -> Vec<Shown> {
+    fn with_image(&self) -> Vec<ObjectSummary> {
         let reading = &self.reading;
         if !reading.names.is_empty() || reading.kind.is_some() || reading.pick.is_some() {
             return Vec::new();
         }
-        let has_name = |object: &&Shown| {
+        let has_name = |object: &&ObjectSummary| {
             let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
             WORKLOADS.contains(&&*object.kind)
                 && reading.words.iter().any(|word| word.len() > 3 && image.split('-').any(|part| part == word))
                 && reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
         };
-        let found: Vec<Shown> = self.conversation.mentioned.iter().flatten().filter(has_name).cloned().collect();
+        let found: Vec<ObjectSummary> =
+            self.conversation.mentioned.iter().flatten().filter(has_name).cloned().collect();
         refer::in_last_namespace(self.conversation, reading, found)
     }
 
     /// Returns the objects that a question names.
-    fn looked_at(&self) -> Vec<Shown> {
+    fn looked_at(&self) -> Vec<ObjectSummary> {
         let reading = &self.reading;
         let objects_of = |found: Found| match found {
             Found::One(object) => vec![object],
@@ -266,16 +268,16 @@ impl Planner<'_> {
         if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
             return objects_of(refer::in_state(self.conversation, state, reading, verb));
         }
-        let mut objects: Vec<Shown> = Vec::new();
+        let mut objects: Vec<ObjectSummary> = Vec::new();
         for name in &reading.names {
             objects.extend(objects_of(refer::known(self.conversation, name, verb, reading)));
         }
         objects
     }
 
-    fn describe_all(&self, objects: &[Shown]) -> Next {
+    fn describe_all(&self, objects: &[ObjectSummary]) -> Next {
         // A workload stands for its pods.
-        let is_covered = |object: &&Shown| {
+        let is_covered = |object: &&ObjectSummary| {
             !objects.iter().any(|other| {
                 WORKLOADS.contains(&&*other.kind)
                     && object.owner.as_ref().is_some_and(|(_, owner)| *owner == other.name)
@@ -395,7 +397,7 @@ impl Planner<'_> {
 
     /// Returns the owner of a pod that an earlier answer showed.
     fn owner_of(&self, name: &str) -> Option<(String, String)> {
-        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown);
+        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
         shown.find(|object| object.kind == "pods" && object.name == name).and_then(|object| object.owner.clone())
     }
 }

@@ -1,6 +1,6 @@
 //! Images and versions, containers, and the changes that revert others.
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 
 /// Returns the version of an image.
@@ -26,7 +26,7 @@ pub(super) fn with_version(image: &str, version: &str) -> String {
 }
 
 /// Returns the container of a pod that a message names.
-pub(super) fn named_container(pod: &Shown, words: &[String]) -> Option<String> {
+pub(super) fn named_container(pod: &ObjectSummary, words: &[String]) -> Option<String> {
     // The name of the pod may begin with that of a container.
     let is_of_pod = |container: &&String| crate::cluster::likeness(&pod.name, container).is_some();
     let mut named: Vec<&String> = pod.containers.iter().filter(|container| words.contains(container)).collect();

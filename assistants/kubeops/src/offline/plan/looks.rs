@@ -1,6 +1,6 @@
 //! Follow-ups that are not commands by themselves: the outcome, the same elsewhere, the cause of a problem.
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::Step;
 use crate::offline::answers;
@@ -11,7 +11,7 @@ use super::{Next, Planner, reply};
 
 impl Planner<'_> {
     /// Says whether the object that was deleted is gone, as the list of this turn shows.
-    pub(super) fn gone(&self) -> Option<String> {
+    pub(super) fn deletion_report(&self) -> Option<String> {
         if self.reading.act != Some(Act::Outcome) {
             return None;
         }
@@ -96,7 +96,7 @@ impl Planner<'_> {
     fn with_place_of_reading(&self, change: &Command) -> Command {
         let change = Command { basis: None, ..change.clone() };
         let name = self.reading.namespace.as_deref().unwrap_or_default();
-        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown);
+        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
         let object = shown.find(|object| {
             object.name == name
                 && Some(&object.kind) == change.kind.as_ref()
@@ -138,7 +138,7 @@ impl Planner<'_> {
 
     /// Returns the container of a command's pod that the message names.
     fn container_of(&self, command: &Command) -> Option<String> {
-        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown);
+        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
         let pod = shown.find(|object| object.kind == "pods" && Some(&object.name) == command.name.as_ref());
         let of_pod = pod.and_then(|pod| pod.containers.iter().find(|name| self.reading.words.contains(name)).cloned());
         of_pod.or_else(|| self.reading.container.clone())
@@ -146,8 +146,8 @@ impl Planner<'_> {
 
     /// Turns a command on a pod into one on its workload, because pods have other names in another namespace.
     fn of_workload(&self, command: Command) -> Command {
-        let objects = self.conversation.earlier.iter().rev().flat_map(refer::shown);
-        let is_named = |object: &&Shown| object.kind == "pods" && Some(&object.name) == command.name.as_ref();
+        let objects = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+        let is_named = |object: &&ObjectSummary| object.kind == "pods" && Some(&object.name) == command.name.as_ref();
         match objects.filter(is_named).find_map(|pod| pod.owner.clone()) {
             Some((kind, name)) => Command { kind: Some(kind), name: Some(name), ..command },
             None => command,
@@ -176,7 +176,7 @@ impl Planner<'_> {
     /// "Why?": a look at what the last answer showed to be wrong.
     pub(super) fn why(&self) -> Next {
         for exchange in self.conversation.earlier.iter().rev() {
-            let unhealthy: Vec<Shown> =
+            let unhealthy: Vec<ObjectSummary> =
                 refer::listed(exchange).into_iter().filter(|object| object.is_unhealthy).take(3).collect();
             if !unhealthy.is_empty() {
                 return self.examine(&unhealthy.iter().collect::<Vec<_>>());
@@ -260,14 +260,15 @@ impl Planner<'_> {
         if let Some(error) = &step.error {
             return reply(format!("I could not read that: {error}"));
         }
-        let found: Vec<Shown> = searches
+        let found: Vec<ObjectSummary> = searches
             .iter()
             .filter_map(|step| step.outcome.as_ref())
             .flat_map(|outcome| outcome.objects.clone())
             .collect();
         let found = self.in_namespace(found);
-        let sick: Vec<&Shown> = found.iter().filter(|object| object.kind == "pods" && object.is_unhealthy).collect();
-        let mut objects: Vec<&Shown> = sick.into_iter().take(2).collect();
+        let sick: Vec<&ObjectSummary> =
+            found.iter().filter(|object| object.kind == "pods" && object.is_unhealthy).collect();
+        let mut objects: Vec<&ObjectSummary> = sick.into_iter().take(2).collect();
         if objects.is_empty() {
             objects = found.iter().take(1).collect();
         }
@@ -283,9 +284,9 @@ impl Planner<'_> {
     }
 
     /// Describes objects; for a crashing pod, adds the log of its last run.
-    fn examine(&self, objects: &[&Shown]) -> Next {
+    fn examine(&self, objects: &[&ObjectSummary]) -> Next {
         let mut commands: Vec<Command> = objects.iter().map(|object| self.command(Verb::Describe, object)).collect();
-        let crashes = |object: &&&Shown| {
+        let crashes = |object: &&&ObjectSummary| {
             object.kind == "pods"
                 && object.restarts.unwrap_or(0) > 0
                 && object.is_unhealthy

@@ -1,6 +1,6 @@
 //! "Release booking to prod": the image of another namespace.
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::kinds::WORKLOADS;
 use crate::offline::refer::{self, Found};
@@ -40,12 +40,13 @@ impl Planner<'_> {
             return None;
         }
         let there = self.workload_in(&target)?;
-        let twin =
-            |object: &&Shown| object.kind == there.kind && object.name == there.name && object.namespace != target;
-        let earlier = self.conversation.earlier.iter().flat_map(refer::shown);
+        let twin = |object: &&ObjectSummary| {
+            object.kind == there.kind && object.name == there.name && object.namespace != target
+        };
+        let earlier = self.conversation.earlier.iter().flat_map(refer::shown_objects);
         let known = self.conversation.mentioned.iter().flatten();
         // The newest state counts.
-        let mut sources: Vec<&Shown> = Vec::new();
+        let mut sources: Vec<&ObjectSummary> = Vec::new();
         for object in known.chain(earlier).filter(twin).filter(|object| !object.image.is_empty()) {
             let is_named =
                 reading.words.contains(&object.namespace) || object.namespace == "prod" && reading.has("production");
@@ -112,7 +113,7 @@ impl Planner<'_> {
     }
 
     /// Returns the workload that a message names, or that was spoken of, in a namespace.
-    fn workload_in(&self, namespace: &str) -> Option<Shown> {
+    fn workload_in(&self, namespace: &str) -> Option<ObjectSummary> {
         let reading = &self.reading;
         let names: Vec<&String> =
             reading.names.iter().filter(|name| !self.conversation.namespaces.contains(name)).collect();

@@ -2,7 +2,7 @@
 
 use threadkeep::agent::ApprovalState;
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Requested, Step};
 use crate::kinds::{Kind, is_plural};
@@ -22,7 +22,7 @@ const MAX_NAMES: usize = 3;
 
 /// The objects of a command, or what has to be done to find them.
 pub(super) enum Targets {
-    Objects(Vec<Shown>),
+    Objects(Vec<ObjectSummary>),
     /// All objects of a kind.
     List,
     Then(Next),
@@ -49,8 +49,8 @@ impl Planner<'_> {
                 [name] => refer::known(self.conversation, name, verb, &self.reading),
                 _ => Found::None,
             };
-            if let Found::One(Shown { owner: Some((kind, name)), namespace, .. }) = found {
-                return Targets::Objects(vec![Shown { kind, name, namespace, ..Shown::default() }]);
+            if let Found::One(ObjectSummary { owner: Some((kind, name)), namespace, .. }) = found {
+                return Targets::Objects(vec![ObjectSummary { kind, name, namespace, ..ObjectSummary::default() }]);
             }
         }
         // "What did its pod say?", about a job: the logs of its pods.
@@ -158,7 +158,7 @@ impl Planner<'_> {
         Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
     }
 
-    /// Whether the conversation was last about something that was not found or not understood, so that "it" may stand for that.
+    /// Whether the conversation was last about something that was not found or not understood, so "it" may stand for that.
     fn is_reference_unclear(&self) -> bool {
         // After a correction that was not understood, "it" is not the object that was wrong.
         if let [.., before, last] = &self.conversation.earlier[..] {
@@ -207,7 +207,7 @@ impl Planner<'_> {
             && reading.asks_for_state();
         let name = reading.namespace.clone().filter(|_| applies || asks)?;
         let is_other = reading.names.iter().any(|own| self.conversation.namespaces.contains(own));
-        let namespace = Shown { kind: "namespaces".to_owned(), name, ..Shown::default() };
+        let namespace = ObjectSummary { kind: "namespaces".to_owned(), name, ..ObjectSummary::default() };
         (!is_other).then(|| Targets::Objects(vec![namespace]))
     }
 
@@ -257,7 +257,7 @@ impl Planner<'_> {
         if spoken_of.namespace == namespace || spoken_of.namespace.is_empty() {
             return None;
         }
-        Some(Targets::Objects(vec![Shown { namespace: namespace.to_owned(), ..spoken_of }]))
+        Some(Targets::Objects(vec![ObjectSummary { namespace: namespace.to_owned(), ..spoken_of }]))
     }
 
     /// "Delete the lab namespace": the object is the namespace itself, not one in it.
@@ -265,7 +265,7 @@ impl Planner<'_> {
         let reading = &self.reading;
         let is_named = reading.kind.is_none() && !reading.pronoun && reading.has_any(&["namespace", "ns"]);
         let name = reading.namespace.clone().filter(|_| is_named && verb != Verb::Get && verb != Verb::Events)?;
-        let namespace = Shown { kind: "namespaces".to_owned(), name, ..Shown::default() };
+        let namespace = ObjectSummary { kind: "namespaces".to_owned(), name, ..ObjectSummary::default() };
         Some(match refer::kinds_of(verb) {
             None => Targets::Objects(vec![namespace]),
             Some(_) => Targets::Then(reply(answers::ask_what(verb))),
@@ -337,7 +337,7 @@ impl Planner<'_> {
     }
 
     /// Looks for names in the cluster.
-    fn search(&self, verb: Verb, names: &[String], mut objects: Vec<Shown>) -> Targets {
+    fn search(&self, verb: Verb, names: &[String], mut objects: Vec<ObjectSummary>) -> Targets {
         let searched: Vec<&Step> =
             self.conversation.steps.iter().filter(|step| step.command.verb == Verb::Find).collect();
         let is_searched = |name: &&String| searched.iter().any(|step| step.command.like.as_ref() == Some(*name));
@@ -385,7 +385,7 @@ impl Planner<'_> {
     }
 
     /// Prefers the objects of the namespace that the conversation is about, and of several kinds the workload.
-    pub(super) fn in_namespace(&self, objects: Vec<Shown>) -> Vec<Shown> {
+    pub(super) fn in_namespace(&self, objects: Vec<ObjectSummary>) -> Vec<ObjectSummary> {
         refer::in_last_namespace(self.conversation, &self.reading, objects)
     }
 
@@ -435,7 +435,7 @@ impl Planner<'_> {
         let reading = &self.reading;
         let Some(namespace) = &reading.namespace else { return String::new() };
         let others = self.conversation.mentioned.iter().flatten().filter(|object| object.namespace != *namespace);
-        let others: Vec<Shown> = names
+        let others: Vec<ObjectSummary> = names
             .iter()
             .flat_map(|name| refer::best_fitting(others.clone(), name, Verb::Describe, reading.kind.as_deref()))
             .filter(|object| object.kind != "pods" && !object.namespace.is_empty())
@@ -470,7 +470,7 @@ impl Planner<'_> {
                     self.conversation.earlier.iter().rev().take(5).filter(|exchange| !exchange.requested.is_empty());
                 let subjects =
                     recent.flat_map(refer::subjects).filter_map(|object| refer::fitting(&object, verb, None));
-                let mut all: Vec<Shown> = Vec::new();
+                let mut all: Vec<ObjectSummary> = Vec::new();
                 for object in subjects {
                     let is_known =
                         all.iter().any(|known| known.name == object.name && known.namespace == object.namespace);
@@ -494,7 +494,7 @@ impl Planner<'_> {
     fn unhealthy_of(&self, found: Found) -> Found {
         let Found::Several(objects) = found else { return found };
         let reading = &self.reading;
-        let sick: Vec<&Shown> = objects.iter().filter(|object| object.is_unhealthy).collect();
+        let sick: Vec<&ObjectSummary> = objects.iter().filter(|object| object.is_unhealthy).collect();
         match sick[..] {
             [only] if reading.unhealthy && !reading.each && !reading.names.is_empty() => Found::One(only.clone()),
             _ => Found::Several(objects),
@@ -508,11 +508,11 @@ impl Planner<'_> {
         if !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() {
             return found;
         }
-        let runs = |object: &Shown| object.image.is_empty() || is_same_program(&object.image, image);
+        let runs = |object: &ObjectSummary| object.image.is_empty() || is_same_program(&object.image, image);
         match found {
             Found::One(object) if !runs(&object) => Found::None,
             Found::Several(objects) => {
-                let running: Vec<Shown> = objects.iter().filter(|object| runs(object)).cloned().collect();
+                let running: Vec<ObjectSummary> = objects.iter().filter(|object| runs(object)).cloned().collect();
                 if running.is_empty() { Found::Several(objects) } else { Found::of(running) }
             }
             found => found,

@@ -458,7 +458,7 @@ impl Reading {
             && !joined.contains("how many")
     }
 
-    /// Whether a word is used as the command that it names, not as a part of a sentence.
+    /// Whether a word is used as the command that it names, not as part of a sentence.
     fn is_command_word(&self, word: &str) -> bool {
         let leads =
             ["", "please ", "kubectl ", "can you ", "could you ", "can you please ", "lets ", "i want to ", "just "];

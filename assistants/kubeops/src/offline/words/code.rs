@@ -1,4 +1,4 @@
-//! Text between backticks: a command that is to be run, a program, or a command that is only spoken of.
+//! Text between backticks: a command to run, a program, or a command that is only mentioned.
 
 use super::vocabulary::VERBS;
 

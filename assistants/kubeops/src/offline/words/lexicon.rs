@@ -20,7 +20,7 @@ pub(in crate::offline) struct Lexicon {
     pub(super) namespaces: Vec<String>,
     /// The namespace that the conversation is about.
     focus: Option<String>,
-    /// The names of objects; `None` if those of the cluster are not known, so that any word may be one.
+    /// The names of objects; `None` if those of the cluster are not known, so any word may be one.
     names: Option<BTreeSet<String>>,
 }
 

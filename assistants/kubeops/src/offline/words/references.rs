@@ -157,7 +157,7 @@ impl Reading {
         if self.is_named_by_kind(at) {
             return Some(word.to_owned());
         }
-        // "Cordon c": a letter that is a part of a name.
+        // "Cordon c": a letter that is part of a name.
         let is_letter =
             word.len() == 1 && word.chars().all(|c| c.is_ascii_lowercase()) && !matches!(word, "a" | "i" | "u");
         if is_letter && lexicon.is_complete() && self.is_after_command(at) {

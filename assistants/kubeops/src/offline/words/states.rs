@@ -1,6 +1,6 @@
 //! Objects that are meant by their state: "the crashing one", "the completed pods", "the one that restarted 4 times".
 
-use crate::cluster::Shown;
+use crate::cluster::ObjectSummary;
 use crate::kinds::kind_word;
 
 use super::Reading;
@@ -65,13 +65,13 @@ const WORDS: &[(&str, State)] = &[
 
 impl State {
     /// Returns the objects in this state. Of those with problems, the exact state counts first.
-    pub(in crate::offline) fn filter(self, objects: &[Shown]) -> Vec<Shown> {
-        let select = |fits: &dyn Fn(&Shown) -> bool| -> Vec<Shown> {
+    pub(in crate::offline) fn filter(self, objects: &[ObjectSummary]) -> Vec<ObjectSummary> {
+        let select = |fits: &dyn Fn(&ObjectSummary) -> bool| -> Vec<ObjectSummary> {
             objects.iter().filter(|object| fits(object)).cloned().collect()
         };
         let in_state = |names: &[&str]| select(&|object| names.iter().any(|name| object.state.contains(name)));
         let unhealthy = || select(&|object| object.is_unhealthy);
-        let or_unhealthy = |found: Vec<Shown>| if found.is_empty() { unhealthy() } else { found };
+        let or_unhealthy = |found: Vec<ObjectSummary>| if found.is_empty() { unhealthy() } else { found };
         match self {
             Self::Crashing => or_unhealthy(in_state(&["Crash", "OOM", "Error"])),
             Self::Failed => or_unhealthy(in_state(&["Error", "Failed", "OOM", "Crash"])),
@@ -145,14 +145,14 @@ impl Reading {
         })
     }
 
-    /// Whether the words before one are "the", "that" or "all", so that it is not a question for objects in a state.
+    /// Whether the words before one are "the", "that" or "all", so it is not a question for objects in a state.
     fn is_after_article(&self, at: usize) -> bool {
         (at.saturating_sub(3)..at).any(|before| {
             matches!(self.word(before), "the" | "that" | "this" | "all" | "those" | "these" | "both" | "other")
         })
     }
 
-    /// Whether a part of a message says what to leave alone: "keep the failed one".
+    /// Whether part of a message says what to leave alone: "keep the failed one".
     fn is_excluded(&self, at: usize) -> bool {
         (at.saturating_sub(3)..at).any(|before| {
             matches!(self.word(before), "keep" | "leave" | "not" | "except" | "without" | "but" | "spare")

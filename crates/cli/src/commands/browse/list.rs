@@ -8,13 +8,13 @@ pub(super) struct ListPosition {
 }
 
 impl ListPosition {
-    /// Moves the selection by a number of items, up if negative. It stays in the list.
+    /// Moves the selection by `items` (up if negative), but not beyond either end of the list.
     pub(super) fn move_by(&mut self, items: isize, count: usize) {
         self.selected = self.selected.saturating_add_signed(items);
         self.clamp(count);
     }
 
-    /// Keeps the selection in a list that has this many items.
+    /// Limits the selection to a list of `count` items.
     pub(super) fn clamp(&mut self, count: usize) {
         self.selected = self.selected.min(count.saturating_sub(1));
     }

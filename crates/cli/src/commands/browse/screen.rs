@@ -49,7 +49,7 @@ impl Screen {
         self.terminal.draw(draw).map(drop)
     }
 
-    /// Asks the terminal to put a text into the clipboard. A terminal does not answer, whether it does so or not.
+    /// Asks the terminal to put text on the clipboard. Terminals do not report whether they do so.
     pub(super) fn set_clipboard(&mut self, text: &str) -> io::Result<()> {
         let mut out = stdout();
         queue!(out, CopyToClipboard::to_clipboard_from(text))?;

@@ -146,7 +146,7 @@ pub(super) struct State {
     pub(super) note: Option<Note>,
     pub(super) export_prompt: Option<ExportPrompt>,
     pub(super) is_help_open: bool,
-    /// Whether the query is still being typed, so that its last word may be incomplete.
+    /// Whether the query is still being typed, so its last word may be incomplete.
     is_typing: bool,
     search_generation: u64,
     read_generation: u64,

@@ -73,11 +73,12 @@ impl<'a> Explanation<'a> {
         let mut lines = output.lines();
         lines.line(output.paint(BOLD, thread_name::title(self.thread)))?;
         let counter = printable_line(&self.report.counter);
-        let described = format!("{} · {about} · counter: {counter}", messages(positions(self.report)));
+        let described = format!("{} · {about} · token counter: {counter}", messages(positions(self.report)));
         for line in wrapped(output, &described, "", WordSeparator::AsciiSpace) {
             lines.line(output.paint(DIM, line))?;
         }
-        for table in [self.tokens(output), self.fates(output), self.found(output)].into_iter().flatten() {
+        for table in [self.token_table(output), self.fate_table(output), self.match_table(output)].into_iter().flatten()
+        {
             lines.line("")?;
             lines.line(table)?;
         }
@@ -85,7 +86,7 @@ impl<'a> Explanation<'a> {
     }
 
     /// Returns the table of tokens by part. Each bar starts where the previous one ends.
-    fn tokens(&self, output: &Output) -> Option<String> {
+    fn token_table(&self, output: &Output) -> Option<String> {
         let Report { tokens, budget, .. } = self.report;
         let total = budget.unwrap_or(tokens.total).0;
         let share_header = budget.map_or_else(|| "share".to_owned(), |budget| format!("of {}", number(budget.0)));
@@ -114,7 +115,7 @@ impl<'a> Explanation<'a> {
     }
 
     /// Returns the table of the thread's messages.
-    fn fates(&self, output: &Output) -> Option<String> {
+    fn fate_table(&self, output: &Output) -> Option<String> {
         let names = ["messages", "fate", "tokens", "why", "text"];
         let mut rows = Vec::new();
         for row in &self.rows {
@@ -135,7 +136,7 @@ impl<'a> Explanation<'a> {
     }
 
     /// Returns the table of messages found for the question, best first.
-    fn found(&self, output: &Output) -> Option<String> {
+    fn match_table(&self, output: &Output) -> Option<String> {
         let best = self.report.recalled.iter().map(|found| found.score).fold(0.0, f64::max);
         let scale = Scale { columns: SCORE_BAR_COLUMNS, whole: best };
         let mut rows = Vec::new();

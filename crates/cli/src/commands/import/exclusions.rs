@@ -8,7 +8,7 @@ use threadkeep::core::exchange::ImportItem;
 
 use crate::failure::Failure;
 
-/// The members of a conversation's metadata that name the folder of its project.
+/// The fields of a conversation's metadata that name the folder of its project.
 const PROJECT_FOLDERS: [&str; 2] = ["cwd", "project"];
 
 /// Patterns of files and folders. `*` matches any characters except `/`, `**` any characters, and `?` one character except `/`.

@@ -43,7 +43,7 @@ impl Client {
         }
     }
 
-    /// Returns the member of the file that contains the servers.
+    /// Returns the field of the file that contains the servers.
     pub(super) const fn section(self) -> &'static str {
         match self {
             Self::VsCode => "servers",

@@ -1,4 +1,4 @@
-//! Changes one member of a section of a JSON document. All other bytes of the document stay as they are.
+//! Changes one field of a section of a JSON document. All other bytes of the document stay as they are.
 
 use std::fmt;
 use std::ops::Range;
@@ -13,7 +13,7 @@ pub(super) enum EditError {
     #[error("it is not valid JSON: {0}")]
     Invalid(String),
     #[error("it is not a JSON object")]
-    NoObject,
+    NotAnObject,
     #[error("`{0}` is not an object")]
     Section(String),
     #[error("`{0}` occurs twice")]
@@ -34,7 +34,7 @@ impl Edit {
     }
 }
 
-/// Returns the edit that sets a member of a section; `None` if the member has this value. The section is created if it is missing.
+/// Returns the edit that sets a field of a section; `None` if the field has this value. The section is created if it is missing.
 pub(super) fn set(document: &str, section: &str, name: &str, value: &Value) -> Result<Option<Edit>, EditError> {
     if document.trim().is_empty() {
         let text = pretty(&serde_json::json!({ section: { name: value } }), "") + "\n";
@@ -54,7 +54,7 @@ pub(super) fn set(document: &str, section: &str, name: &str, value: &Value) -> R
     Ok(Some(Edit { range: member.value.clone(), text }))
 }
 
-/// Returns the edit that removes a member of a section, and the section if it has no other member; `None` if there is no such member.
+/// Returns the edit that removes a field of a section, and the section if it has no other field; `None` if there is no such field.
 pub(super) fn remove(document: &str, section: &str, name: &str) -> Result<Option<Edit>, EditError> {
     if document.trim().is_empty() {
         return Ok(None);
@@ -89,7 +89,7 @@ impl Object {
         serde_json::from_str::<serde::de::IgnoredAny>(document)
             .map_err(|error| EditError::Invalid(error.to_string()))?;
         let start = document.len() - document.trim_start().len();
-        Self::at(document, start..document.trim_end().len()).ok_or(EditError::NoObject)
+        Self::at(document, start..document.trim_end().len()).ok_or(EditError::NotAnObject)
     }
 
     /// Finds the parts of the object in a range that contains one valid JSON value; `None` if the value is not an object.
@@ -116,13 +116,13 @@ impl Object {
         }
     }
 
-    /// Returns the whitespace before the first member, or before the closing brace. If it contains a line break, each member is on its
+    /// Returns the whitespace before the first field, or before the closing brace. If it contains a line break, each field is on its
     /// own line.
     fn space<'d>(&self, document: &'d str) -> &'d str {
         &document[self.start..self.members.first().map_or(self.end, |member| member.key_start)]
     }
 
-    /// Returns the indentation of the members; `None` if they are not on lines of their own.
+    /// Returns the indentation of the fields; `None` if they are not on lines of their own.
     fn indentation(&self, document: &str) -> Option<String> {
         let (_, indentation) = self.space(document).rsplit_once('\n')?;
         if !self.members.is_empty() {
@@ -131,7 +131,7 @@ impl Object {
         Some(format!("{}  ", line_indentation(document, self.start)))
     }
 
-    /// Formats a value as a member of the object.
+    /// Formats a value as a field of the object.
     fn format(&self, document: &str, value: &Value) -> String {
         match self.indentation(document) {
             Some(indentation) => pretty(value, &indentation),
@@ -142,11 +142,11 @@ impl Object {
         }
     }
 
-    /// Returns the edit that adds a member after the last one.
+    /// Returns the edit that adds a field after the last one.
     fn insert(&self, document: &str, name: &str, value: &Value) -> Edit {
         let member = format!("{}: {}", Value::from(name), self.format(document, value));
         let Some(last) = self.members.last() else {
-            // The first member of an object is put on a new line, unless the document has only one line.
+            // The first field of an object is put on a new line, unless the document has only one line.
             let has_lines = document.trim_end().contains('\n') || self.start == 1;
             let outer = line_indentation(document, self.start);
             let member = format!("{}: {}", Value::from(name), pretty(value, &format!("{outer}  ")));
@@ -161,7 +161,7 @@ impl Object {
         Edit { range: last.value.end..last.value.end, text }
     }
 
-    /// Returns the edit that removes a member with one of the commas next to it.
+    /// Returns the edit that removes a field with one of the commas next to it.
     fn cut(&self, name: &str) -> Edit {
         let index = self.members.iter().position(|member| member.name == name).unwrap_or_default();
         let range = match (index.checked_sub(1).and_then(|index| self.members.get(index)), self.members.get(index + 1))

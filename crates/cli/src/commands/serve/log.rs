@@ -12,8 +12,7 @@ use format::LogFormat;
 
 /// Starts the log, which is written to standard error. `RUST_LOG` sets its levels [default: info].
 pub(super) fn init_log(settings: &Settings, as_json: bool) -> Result<()> {
-    let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
+    let filter = levels(&settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned()))?;
     let lines = log_lines::to_standard_error();
     let as_json = as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false);
     let format = LogFormat::new(as_json, lines.error_counter());
@@ -23,6 +22,12 @@ pub(super) fn init_log(settings: &Settings, as_json: bool) -> Result<()> {
     drop(log.try_init());
     std::panic::set_hook(Box::new(log_panic));
     Ok(())
+}
+
+/// Parses the levels. `rmcp` is never logged: its lines contain what MCP clients and servers send.
+fn levels(levels: &str) -> Result<EnvFilter> {
+    let filter = EnvFilter::try_new(levels).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
+    Ok(filter.add_directive("rmcp=off".parse()?))
 }
 
 /// Logs the location of a panic. Omits the message, which may quote user content.
@@ -37,6 +42,14 @@ mod tests {
     use std::sync::{Arc, Mutex};
 
     use super::*;
+
+    #[test]
+    fn what_mcp_programs_send_is_never_logged() {
+        for given in ["info", "trace", "debug,rmcp=trace"] {
+            let levels = levels(given).unwrap().to_string();
+            assert!(levels.contains("rmcp=off") && !levels.contains("rmcp=trace"), "{levels}");
+        }
+    }
 
     #[derive(Clone, Default)]
     pub(super) struct CapturedLog(Arc<Mutex<Vec<u8>>>);

@@ -17,13 +17,13 @@ pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Clie
         let failure = Failure::usage(format!("invalid PostgreSQL URL: {error}"));
         failure.hint(environment.database_hint())
     })?;
-    let client = options.connect().await.map_err(|error| refused(error.into(), environment))?;
+    let client = options.connect().await.map_err(|error| connection_failure(error.into(), environment))?;
     client.batch_execute("SET statement_timeout = '30s'").await.context("the database does not respond")?;
     Ok(client)
 }
 
 // S3.41
-fn refused(error: anyhow::Error, environment: &Environment) -> anyhow::Error {
+fn connection_failure(error: anyhow::Error, environment: &Environment) -> anyhow::Error {
     let reason = crate::failure::sentence(&error);
     let hint = format!(
         "check the host, port, user and password. Use the database password: SUPABASE_SERVICE_ROLE_KEY and the anon key do \

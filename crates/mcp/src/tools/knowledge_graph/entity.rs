@@ -26,7 +26,7 @@ pub(super) struct Entity {
     /// The relations that start at the entity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) relations: Vec<OutgoingRelation>,
-    /// Members that a later version wrote.
+    /// Fields that a later version wrote.
     #[serde(flatten)]
     further: Map,
 }

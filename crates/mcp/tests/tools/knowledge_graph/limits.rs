@@ -68,14 +68,14 @@ async fn invalid_arguments_are_named() {
     let named = |name: &str| json!({ "entities": [entity(name, "x", &[])] });
     let large: Vec<String> = (0..17).map(|number| format!("{number:x>4000}")).collect();
     for (tool, arguments, expected) in [
-        ("create_entities", json!({}), "missing member `entities`"),
+        ("create_entities", json!({}), "missing field `entities`"),
         ("create_entities", json!({ "entities": "a" }), "invalid argument entities: invalid type"),
-        ("create_entities", json!({ "entities": [{ "name": "b" }] }), "missing member `entityType`"),
-        ("create_entities", json!({ "entities": [entity("b", "x", &[])], "force": true }), "unknown member `force`"),
+        ("create_entities", json!({ "entities": [{ "name": "b" }] }), "missing field `entityType`"),
+        ("create_entities", json!({ "entities": [entity("b", "x", &[])], "force": true }), "unknown field `force`"),
         (
             "create_entities",
             json!({ "entities": [{ "name": "b", "entityType": "x", "observations": [], "type": "x" }] }),
-            "unknown member `type`",
+            "unknown field `type`",
         ),
         ("create_entities", named(""), "invalid argument entities[0].name: must not be empty"),
         ("create_entities", named("a\u{0}b"), "invalid argument entities[0].name: contains a control character"),
@@ -98,7 +98,7 @@ async fn invalid_arguments_are_named() {
             "invalid argument entities[0]: the entity would have 68",
         ),
         ("create_entities", json!({ "entities": many(entity("b", "x", &[])) }), "entities: has 501 items"),
-        ("create_relations", json!({ "relations": [{ "from": "a", "to": "a" }] }), "missing member `relationType`"),
+        ("create_relations", json!({ "relations": [{ "from": "a", "to": "a" }] }), "missing field `relationType`"),
         (
             "create_relations",
             json!({ "relations": [relation("a", "a", "")] }),
@@ -123,7 +123,7 @@ async fn invalid_arguments_are_named() {
         ),
         ("delete_entities", json!({ "entityNames": "a" }), "invalid argument entityNames: invalid type"),
         ("delete_entities", json!({ "entityNames": ["\u{0}"] }), "entityNames[0]: contains a control character"),
-        ("delete_observations", json!({ "deletions": [{ "entityName": "a" }] }), "missing member `observations`"),
+        ("delete_observations", json!({ "deletions": [{ "entityName": "a" }] }), "missing field `observations`"),
         ("delete_relations", json!({ "relations": [relation("", "a", "is")] }), "relations[0].from: must not be empty"),
         ("read_graph", json!({ "limit": 501 }), "invalid argument limit: expected a number from 1 to 500"),
         ("read_graph", json!({ "cursor": "\u{0}" }), "invalid argument cursor: expected the cursor"),

@@ -1,6 +1,6 @@
 //! Thread metadata that describes the branches of a conversation.
 //!
-//! The metadata member `branch` contains the key of the conversation, and whether the thread is the current branch (`current`).
+//! The metadata field `branch` contains the key of the conversation, and whether the thread is the current branch (`current`).
 //! In a fork, it also contains `forked_from`: the thread from which it was forked, and the position of the last shared message.
 //! In the main thread, which has the conversation's key, it also contains `current_thread`, the thread with the current branch,
 //! and `as_of`, the time at which the source last changed the conversation.
@@ -11,12 +11,12 @@ use crate::{Memory, MemoryError, Result};
 
 pub(super) const BRANCH: &str = "branch";
 const CURRENT: &str = "current";
-/// A member that earlier versions wrote instead of creating forks.
+/// A field that earlier versions wrote instead of creating forks.
 const NOT_IMPORTED: &str = "branches_left_out";
 /// Maximum number of attempts to update the metadata of a thread while others change the thread.
 const ATTEMPTS: usize = 16;
 
-/// The member `branch` of a thread's metadata.
+/// The field `branch` of a thread's metadata.
 #[derive(Clone, Debug)]
 pub(super) struct BranchMetadata {
     pub(super) conversation: ThreadKey,
@@ -40,7 +40,7 @@ pub(super) enum Kind {
 }
 
 impl BranchMetadata {
-    /// Sets the member in a thread's metadata.
+    /// Sets the field in a thread's metadata.
     pub(super) fn put_into(&self, metadata: &mut Map) {
         let mut branch = Map::new();
         let mut put = |name: &str, value: Value| branch.insert(name.to_owned(), value);

@@ -38,12 +38,12 @@ pub(super) async fn complete(
     let (earlier, ask) = assistant::split_question(messages::read_messages(&body.messages)?, "messages")?;
     let selected = selected_thread(&app, &caller.scope, headers, body.metadata.as_ref()).await?;
     let thread_name = selected.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let identity = input::read_identity(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
-    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
+    let id = identity.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
     let thread = match selected {
         Some(thread) => memory.get_thread(&scope, thread).await?.id,
-        None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, true).await?,
+        None => assistant::new_thread(&app, &agent, &scope, &identity, earlier, true).await?,
     };
     let envelope = Envelope {
         id: format!("{PREFIX}{}", id.0.simple()),
@@ -55,7 +55,7 @@ pub(super) async fn complete(
     let stream_app = app.clone();
     let updates = turns::start(
         connection,
-        TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, attempt, is_ephemeral }),
+        TurnTask::Ask(AskRequest { service: app.service().clone(), agent, scope, thread, ask, identity, is_ephemeral }),
     );
     if body.stream == Some(true) {
         return Ok(with_thread(respond_with_stream(stream_app, envelope, updates, is_ephemeral).await?, selected));

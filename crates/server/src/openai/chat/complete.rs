@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
-use threadkeep_service::{Attempt, in_current_span};
+use threadkeep_service::{RequestIdentity, in_current_span};
 use utoipa::ToSchema;
 
 use super::{assistant, messages, stored, stream};
@@ -26,7 +26,7 @@ use crate::thread_names::{self, THREAD_HEADER};
 /// The prefix of the ids of completions.
 pub(super) const PREFIX: &str = "chatcmpl-";
 
-/// The request. Members that this server does not support are ignored.
+/// The request. Fields that this server does not support are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CompleteJson {
     #[serde(default)]
@@ -85,7 +85,7 @@ pub(crate) struct CompleteJson {
     #[serde(flatten)]
     #[schema(ignore)]
     unsupported: UnsupportedOptions,
-    /// The member `thread` selects the thread that the chat continues.
+    /// The field `thread` selects the thread that the chat continues.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
@@ -133,7 +133,7 @@ pub(super) struct StreamOptionsJson {
 pub(super) struct PendingCompletion {
     pub(super) app: App,
     scope: Scope,
-    attempt: Attempt,
+    identity: RequestIdentity,
     request: ChatRequest,
     /// The thread that the request selects.
     thread: Option<ThreadId>,
@@ -153,7 +153,7 @@ struct StoreRequest {
     metadata: Map<String, Value>,
 }
 
-/// The members that a completion and all chunks of its stream have in common.
+/// The fields that a completion and all chunks of its stream have in common.
 #[derive(Clone, Debug)]
 pub(super) struct Envelope {
     pub(super) id: String,
@@ -238,9 +238,9 @@ async fn prepare(
     turn::reject_ignored_options(&app, &mut request, &drafts.iter().collect::<Vec<_>>(), "messages")?;
     let thread = selected_thread(&app, &scope, headers, body.metadata.as_ref()).await?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::read_attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let identity = input::read_identity(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
-    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
+    let id = identity.named_id(&scope).unwrap_or_else(|| memory.generate_thread_id());
     let envelope = Envelope {
         id: format!("{PREFIX}{}", id.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
@@ -258,9 +258,9 @@ async fn prepare(
         tool_results::check(&drafts, &[], "messages")?;
         request.messages = requests::to_chat_messages(&drafts);
         let (new, turn, answered) = (Vec::new(), None, None);
-        return Ok(PendingCompletion { app, scope, attempt, request, thread, turn, new, envelope, answered, store });
+        return Ok(PendingCompletion { app, scope, identity, request, thread, turn, new, envelope, answered, store });
     };
-    prepare_in_thread(app, scope, thread, attempt, (request, envelope), drafts).await
+    prepare_in_thread(app, scope, thread, identity, (request, envelope), drafts).await
 }
 
 /// Converts the parameters of the body into a model request without messages.
@@ -291,7 +291,7 @@ async fn prepare_in_thread(
     app: App,
     scope: Scope,
     thread: ThreadId,
-    attempt: Attempt,
+    identity: RequestIdentity,
     (mut request, envelope): (ChatRequest, Envelope),
     drafts: Vec<Draft>,
 ) -> Result<PendingCompletion> {
@@ -301,13 +301,13 @@ async fn prepare_in_thread(
     };
     let (system, new): (Vec<Draft>, Vec<Draft>) =
         drafts.into_iter().partition(|draft| draft.content.role == Role::System);
-    let started = match ActiveTurn::start(&app, &scope, thread, &envelope.id, &attempt).await.map_err(thread_error)? {
+    let started = match ActiveTurn::start(&app, &scope, thread, &envelope.id, &identity).await.map_err(thread_error)? {
         TurnStart::Answered(record) => {
             let (envelope, answer) = read_answered(&app, &scope, thread, &record, envelope).await?;
             return Ok(PendingCompletion {
                 app,
                 scope,
-                attempt,
+                identity,
                 request,
                 thread: Some(thread),
                 turn: None,
@@ -329,7 +329,7 @@ async fn prepare_in_thread(
             Ok(PendingCompletion {
                 app,
                 scope,
-                attempt,
+                identity,
                 request,
                 thread: Some(thread),
                 turn: Some(started.turn),
@@ -365,7 +365,7 @@ async fn read_thread(
 impl PendingCompletion {
     /// Calls the model, stores the turn if there is a thread, and stores the completion if the client asked for that.
     pub(super) async fn answer(self, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<Answer> {
-        let Self { app, scope, attempt, request, turn, new, envelope, answered, store, .. } = self;
+        let Self { app, scope, identity, request, turn, new, envelope, answered, store, .. } = self;
         if let Some(answer) = answered {
             return Ok(answer);
         }
@@ -396,7 +396,7 @@ impl PendingCompletion {
             let (input_ids, output_ids) = (ids(&input), ids(&output));
             let record = TurnRecord {
                 id: envelope.id.clone(),
-                digest: attempt.digest().to_owned(),
+                digest: identity.digest().to_owned(),
                 input: input_ids,
                 output: output_ids,
                 envelope: JsonText::from(&stored_envelope),

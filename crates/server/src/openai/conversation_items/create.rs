@@ -5,7 +5,7 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use threadkeep::{Draft, Message, MessageRef, Scope, ThreadId};
-use threadkeep_service::{Attempt, appended_messages};
+use threadkeep_service::{RequestIdentity, appended_messages};
 use utoipa::ToSchema;
 
 use super::list_response;
@@ -49,9 +49,9 @@ pub(crate) async fn create(
     let (scope, id) = (&caller.scope, path_params.get("id"));
     let thread = ids::find_conversation(&app, scope, id).await?;
     let items = items::read_all(&body.items)?;
-    let attempt = input::read_attempt(&headers, "items", &digest)?;
+    let identity = input::read_identity(&headers, "items", &digest)?;
     let drafts = references::resolve_all(&app, scope, Some(thread), items).await?;
-    let (messages, replayed) = add(&app, scope, thread, drafts, &attempt).await.map_err(ids::not_found_as(id))?;
+    let (messages, replayed) = add(&app, scope, thread, drafts, &identity).await.map_err(ids::not_found_as(id))?;
     let items: Vec<_> = messages.iter().flat_map(items::items_of).collect();
     Ok(with_replay(list_response(&items, false), replayed))
 }
@@ -63,12 +63,12 @@ async fn add(
     scope: &Scope,
     thread: ThreadId,
     drafts: Vec<Draft>,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
 ) -> Result<(Vec<Message>, bool)> {
-    let appended = match attempt.append(app, scope, thread, drafts.clone(), None).await {
+    let appended = match identity.append(app, scope, thread, drafts.clone(), None).await {
         Ok(appended) => appended,
         Err(error) if matches!(error.code, "message_id_taken" | "external_id_taken") => {
-            return add_missing(app, scope, thread, drafts, attempt, error.into()).await;
+            return add_missing(app, scope, thread, drafts, identity, error.into()).await;
         }
         Err(error) => return Err(error.into()),
     };
@@ -81,7 +81,7 @@ async fn add_missing(
     scope: &Scope,
     thread: ThreadId,
     drafts: Vec<Draft>,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
     conflict: ApiError,
 ) -> Result<(Vec<Message>, bool)> {
     let reference = |draft: &Draft| {
@@ -108,7 +108,7 @@ async fn add_missing(
     if existing.is_empty() {
         return Err(conflict);
     }
-    let appended = attempt.append(app, scope, thread, missing, None).await?;
+    let appended = identity.append(app, scope, thread, missing, None).await?;
     let mut added = appended_messages(app, scope, thread, &appended).await?.into_iter();
     let messages = (0..drafts.len()).filter_map(|index| existing.remove(&index).or_else(|| added.next()));
     Ok((messages.collect(), true))

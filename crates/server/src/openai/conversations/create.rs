@@ -46,17 +46,17 @@ pub(crate) async fn create(
     JsonBody { value: body, digest }: JsonBody<CreateJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = input::read_attempt(&headers, "conversations", &digest)?;
+    let identity = input::read_identity(&headers, "conversations", &digest)?;
     let items = items::read_all(&body.items.unwrap_or_default())?;
     let drafts = references::resolve_all(&app, scope, None, items).await?;
     // The items are checked before the thread is created, because an invalid item must not leave an empty thread behind.
     AppendOptions::default().check(&drafts)?;
-    let id = attempt.thread_id(&app, scope);
+    let id = identity.thread_id(&app, scope);
     let open = OpenThread { metadata: check_metadata(body.metadata)?, ..OpenThread::new(scope, id) };
     let opened = app.memory().open_thread(scope, open).await?;
-    attempt.record_creation(&app, scope, id).await?;
+    identity.record_creation(&app, scope, id).await?;
     if !drafts.is_empty() {
-        attempt.append(&app, scope, id, drafts, None).await?;
+        identity.append(&app, scope, id, drafts, None).await?;
     }
     Ok(json(&ConversationJson::from(opened.thread)))
 }

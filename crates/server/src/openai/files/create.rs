@@ -28,13 +28,13 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn create(State(app): State<App>, caller: Caller, headers: HeaderMap, form: UploadForm) -> Result {
-    let attempt = input::read_attempt(&headers, "files", &form.digest)?;
+    let identity = input::read_identity(&headers, "files", &form.digest)?;
     let (scope, memory) = (&caller.scope, app.memory());
-    let id = upload_id(attempt.thread_id(&app, scope));
-    if attempt.key().is_some()
+    let id = upload_id(identity.thread_id(&app, scope));
+    if identity.key().is_some()
         && let Some(existing) = memory.find_upload(scope, &id).await?
     {
-        attempt.check_same(&existing.upload.digest)?;
+        identity.check_same(&existing.upload.digest)?;
         if existing.upload.state != UploadState::Receiving || !is_interrupted(&existing.upload, memory.now()) {
             ingest::resume(&app, scope, existing).await?;
             return Ok(with_replay(respond(&app, scope, &id).await?, true));
@@ -50,7 +50,7 @@ pub(crate) async fn create(State(app): State<App>, caller: Caller, headers: Head
         purpose: form.purpose,
         format: ingest::format_name(form.format).to_owned(),
         bytes: form.text.len(),
-        digest: attempt.digest().to_owned(),
+        digest: identity.digest().to_owned(),
         created_at: now,
         state: UploadState::Receiving,
         passages: split.passages.len(),
@@ -68,7 +68,7 @@ pub(crate) async fn create(State(app): State<App>, caller: Caller, headers: Head
         // A request with the same Idempotency-Key stored the file at the same time.
         Err(MemoryError::Store(StoreError::Conflict(_))) => {
             let existing = memory.find_upload(scope, &id).await?.ok_or_else(|| file_not_found(&id))?;
-            attempt.check_same(&existing.upload.digest)?;
+            identity.check_same(&existing.upload.digest)?;
             Ok(with_replay(respond(&app, scope, &id).await?, true))
         }
         Err(error) => Err(error.into()),

@@ -112,8 +112,8 @@ async fn run(app: &App, scope: &Scope, mut stored: StoredUpload) -> Result<()> {
                 };
                 match update(app, scope, stored.clone(), change).await {
                     Ok(renewed) => stored = renewed,
-                    // The upload was removed, or another process works on it. The library notices both while passages are added,
-                    // and removes what was added to a removed document.
+                    // Either the upload has been removed, or another process is working on it. The library detects both while it
+                    // adds passages, and removes those of a document that is gone.
                     Err(MemoryError::Store(StoreError::Conflict(_))) => holds_lease = false,
                     Err(error) => ApiError::from(error).log("cannot store the progress of an upload"),
                 }

@@ -124,7 +124,7 @@ fn read_message(mut members: Members, param: &str) -> Result<Content, ApiError> 
             let list: Vec<Box<RawValue>> = serde_json::from_str(value)
                 .map_err(|_| invalid("content", "expected a string or an array of parts"))?;
             let parts = list.iter().map(|part| read_content_part(part)).collect::<Option<Vec<Part>>>();
-            let list: Vec<String> = list.iter().map(|part| with_output_members(part)).collect();
+            let list: Vec<String> = list.iter().map(|part| with_output_fields(part)).collect();
             let parts = parts.ok_or_else(|| invalid("content", "a part must be an object with a 'type'"))?;
             (parts, format!("[{}]", list.join(",")))
         }
@@ -157,8 +157,8 @@ fn plain_content_json(parts: &[Part], is_output: bool) -> Option<String> {
     Some(format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
 }
 
-/// Returns a content part with the members that clients expect in an output text. All other parts are returned unchanged.
-fn with_output_members(part: &RawValue) -> String {
+/// Returns a content part with the fields that clients expect in an output text. All other parts are returned unchanged.
+fn with_output_fields(part: &RawValue) -> String {
     let Ok(mut members) = Members::read(part.get()) else { return part.get().to_owned() };
     if members.get_string("type").as_deref() != Some("output_text") {
         return part.get().to_owned();
@@ -203,7 +203,7 @@ fn read_function_call(mut members: Members, param: &str) -> Result<Content, ApiE
     let mut content = Content::empty(Role::Assistant);
     content.parts = vec![Part::ToolCall(ToolCall { id, name, arguments })];
     let known: &[&str] = if is_json { &["type", "call_id", "name", "arguments", "status"] } else { &[] };
-    keep_other_members(&mut content, &members, known)?;
+    keep_other_fields(&mut content, &members, known)?;
     Ok(content)
 }
 
@@ -221,7 +221,7 @@ fn read_function_call_output(mut members: Members, param: &str) -> Result<Conten
     let mut content = Content::empty(Role::Tool);
     content.parts = vec![Part::ToolResult(ToolResult { call_id, output, is_error: false })];
     let known: &[&str] = if is_text { &["type", "call_id", "output", "status"] } else { &[] };
-    keep_other_members(&mut content, &members, known)?;
+    keep_other_fields(&mut content, &members, known)?;
     Ok(content)
 }
 
@@ -258,8 +258,8 @@ fn read_unknown_item(kind: &str, item: &RawValue) -> Result<Content, ApiError> {
     Ok(Content { parts: vec![Part::Raw { format: FORMAT.to_owned(), json }], ..Content::empty(role) })
 }
 
-/// Stores the exact item in the message's data if it has members other than `known` or is not completed.
-fn keep_other_members(content: &mut Content, members: &Members, known: &[&str]) -> Result<(), ApiError> {
+/// Stores the exact item in the message's data if it has fields other than `known` or is not completed.
+fn keep_other_fields(content: &mut Content, members: &Members, known: &[&str]) -> Result<(), ApiError> {
     if !members.has_only(known) || members.get("status") != Some("\"completed\"") {
         content.data = Some(exact_data(members)?);
     }

@@ -61,7 +61,7 @@ fn exact_item(message: &Message) -> Option<Item> {
     Some(Item { json: members.to_json_with_id(&id), id })
 }
 
-/// Returns an item of an unknown type byte for byte. If the item has no id, an id is added as its first member.
+/// Returns an item of an unknown type byte for byte. If the item has no id, an id is added as its first field.
 fn unchanged_item(message: &Message, json: &JsonText) -> Item {
     let text = json.as_str();
     let mut members = Members::read(text).unwrap_or_default();

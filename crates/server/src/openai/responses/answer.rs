@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
-use threadkeep_service::{Attempt, in_current_span};
+use threadkeep_service::{RequestIdentity, in_current_span};
 
 use super::assistant::AssistantRun;
 use super::conversation_name::ConversationName;
@@ -38,7 +38,7 @@ pub(super) enum Mode {
 pub(super) struct PendingResponse {
     pub(super) app: App,
     pub(super) scope: Scope,
-    pub(super) attempt: Attempt,
+    pub(super) request_identity: RequestIdentity,
     pub(super) id: String,
     /// The response without its output.
     pub(super) envelope: Map<String, Value>,
@@ -142,10 +142,10 @@ impl PendingResponse {
         scope: Scope,
         connection: ConnectionGuard,
         request: CreateResponseJson,
-        attempt: Attempt,
+        request_identity: RequestIdentity,
     ) -> Result<Self> {
         if let Some(agent) = assistant::find(&app, request.model.as_deref())? {
-            return super::assistant::prepare(app, scope, connection, agent, request, attempt).await;
+            return super::assistant::prepare(app, scope, connection, agent, request, request_identity).await;
         }
         let model = models::answering_model(&app, request.model.as_deref())?.to_owned();
         let conversation = ConversationName::read(&request)?;
@@ -162,7 +162,7 @@ impl PendingResponse {
             Some(conversation) => Some(conversation.find_thread(&app, &scope).await?),
             None => None,
         };
-        let id = create_id(app.memory(), attempt.named_id(&scope), thread);
+        let id = create_id(app.memory(), request_identity.named_id(&scope), thread);
         let created_at = app.memory().now().as_millis().div_euclid(1000);
         let conversation_id = thread.map(ids::conversation_id);
         let mut envelope = body::envelope(&id, created_at, &request, conversation_id.as_deref());
@@ -176,9 +176,11 @@ impl PendingResponse {
         };
         let context = match (thread, conversation.as_ref().map(ConversationName::text), request.previous_response_id) {
             (Some(thread), Some(name), _) => {
-                let start = ActiveTurn::start(&app, &scope, thread, &id, &attempt).await;
+                let start = ActiveTurn::start(&app, &scope, thread, &id, &request_identity).await;
                 match start.map_err(ids::not_found_as(name))? {
-                    TurnStart::Answered(record) => return read_answered(app, scope, attempt, thread, record).await,
+                    TurnStart::Answered(record) => {
+                        return read_answered(app, scope, request_identity, thread, record).await;
+                    }
                     TurnStart::New(started) => call.set_conversation(&app, &scope, thread, started, input).await?,
                 }
             }
@@ -192,13 +194,13 @@ impl PendingResponse {
                 Vec::new()
             }
         };
-        let answered = if thread.is_none() { find_answered(&app, &scope, &attempt, &id).await? } else { None };
+        let answered = if thread.is_none() { find_answered(&app, &scope, &request_identity, &id).await? } else { None };
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages =
             instructions.into_iter().chain(context).chain(requests::to_chat_messages(&call.input)).collect();
         call.request = chat;
         let work = answered.unwrap_or_else(|| Work::CallModel(Box::new(call)));
-        Ok(Self { text_id: text_message_id(&id), is_streamed: false, app, scope, attempt, id, envelope, work })
+        Ok(Self { text_id: text_message_id(&id), is_streamed: false, app, scope, request_identity, id, envelope, work })
     }
 
     /// Answers the request, and responds with the finished response.
@@ -215,7 +217,7 @@ impl PendingResponse {
         self,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<FinishedResponse, (ApiError, String)> {
-        let Self { app, scope, attempt, id, mut envelope, text_id, is_streamed, work } = self;
+        let Self { app, scope, request_identity, id, mut envelope, text_id, is_streamed, work } = self;
         let call = match work {
             Work::Answered { response, output } => {
                 return Ok(FinishedResponse { response, output, status: "completed" });
@@ -251,7 +253,8 @@ impl PendingResponse {
         let status = if envelope["status"] == "incomplete" { "incomplete" } else { "completed" };
         let response = body::with_output(&envelope, &output);
         let lengths = text_deltas.lengths(&output);
-        let stored = store_answer(&app, &scope, &attempt, &id, &envelope, &response, call, drafts, lengths).await;
+        let stored =
+            store_answer(&app, &scope, &request_identity, &id, &envelope, &response, call, drafts, lengths).await;
         match stored {
             Ok(()) => Ok(FinishedResponse { response, output, status }),
             Err(error) => Err(failed_response(&mut envelope, error)),
@@ -270,7 +273,7 @@ pub(super) fn failed_response(envelope: &mut Map<String, Value>, error: ApiError
 async fn store_answer(
     app: &App,
     scope: &Scope,
-    attempt: &Attempt,
+    request_identity: &RequestIdentity,
     id: &str,
     envelope: &Map<String, Value>,
     response: &str,
@@ -289,7 +292,7 @@ async fn store_answer(
             let envelope = JsonText::of(&Value::Object(envelope.clone()))?;
             let record = TurnRecord {
                 id: id.to_owned(),
-                digest: attempt.digest().to_owned(),
+                digest: request_identity.digest().to_owned(),
                 input: ids(&input),
                 output: ids(&output),
                 envelope,
@@ -305,7 +308,7 @@ async fn store_answer(
             };
             let (input, output) =
                 (stored_response::json_texts(&items(&input))?, stored_response::json_texts(&items(&output))?);
-            let digest = attempt.digest().to_owned();
+            let digest = request_identity.digest().to_owned();
             let response = JsonText::new(response)?;
             let stored = StoredResponse { digest, response, input, output, previous, delta_lengths };
             stored_response::write(app, scope, id, &stored).await
@@ -315,9 +318,9 @@ async fn store_answer(
 }
 
 /// Finds the stored answer to an earlier attempt at a request without a conversation.
-async fn find_answered(app: &App, scope: &Scope, attempt: &Attempt, id: &str) -> Result<Option<Work>> {
+async fn find_answered(app: &App, scope: &Scope, request_identity: &RequestIdentity, id: &str) -> Result<Option<Work>> {
     let Some(stored) = stored_response::find(app, scope, id).await? else { return Ok(None) };
-    attempt.check_same(&stored.digest)?;
+    request_identity.check_same(&stored.digest)?;
     let output = stored.output.iter().map(stored_item).collect();
     Ok(Some(Work::Answered { response: stored.response.as_str().to_owned(), output }))
 }
@@ -326,7 +329,7 @@ async fn find_answered(app: &App, scope: &Scope, attempt: &Attempt, id: &str) ->
 pub(super) async fn read_answered(
     app: App,
     scope: Scope,
-    attempt: Attempt,
+    request_identity: RequestIdentity,
     thread: ThreadId,
     record: TurnRecord,
 ) -> Result<PendingResponse> {
@@ -334,7 +337,7 @@ pub(super) async fn read_answered(
     let response = body::with_output(&envelope, &output);
     let text_id = text_message_id(&record.id);
     let work = Work::Answered { response, output };
-    Ok(PendingResponse { app, scope, attempt, id: record.id, envelope, text_id, is_streamed: false, work })
+    Ok(PendingResponse { app, scope, request_identity, id: record.id, envelope, text_id, is_streamed: false, work })
 }
 
 /// Reads a response in a conversation. Erased messages are missing.

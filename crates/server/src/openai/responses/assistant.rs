@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::core::{ChatDelta, Finish};
 use threadkeep::{Agent, MessageId, MessageRef, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
-use threadkeep_service::{Attempt, in_current_span};
+use threadkeep_service::{RequestIdentity, in_current_span};
 use tokio::sync::oneshot;
 
 use super::answer::{FinishedResponse, PendingResponse, Work, chat_request, failed_response, read_answered};
@@ -42,7 +42,7 @@ pub(super) async fn prepare(
     connection: ConnectionGuard,
     agent: Agent,
     request: CreateResponseJson,
-    attempt: Attempt,
+    request_identity: RequestIdentity,
 ) -> Result<PendingResponse> {
     assistant::reject_options(&chat_request(&request)?, "input")?;
     if request.instructions.as_ref().is_some_and(|instructions| !instructions.is_empty()) {
@@ -57,12 +57,12 @@ pub(super) async fn prepare(
     let is_ephemeral = !is_stored && conversation.is_none() && request.previous_response_id.is_none();
     let thread = match existing_thread(&app, &scope, &request, conversation.as_ref()).await? {
         Some(thread) => thread,
-        None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, is_ephemeral).await?,
+        None => assistant::new_thread(&app, &agent, &scope, &request_identity, earlier, is_ephemeral).await?,
     };
     let memory = app.memory();
-    let id = create_id(memory, attempt.named_id(&scope), Some(thread));
-    if let Some(record) = turn::find_answered(&app, &scope, thread, &id, &attempt).await? {
-        return read_answered(app, scope, attempt, thread, record).await;
+    let id = create_id(memory, request_identity.named_id(&scope), Some(thread));
+    if let Some(record) = turn::find_answered(&app, &scope, thread, &id, &request_identity).await? {
+        return read_answered(app, scope, request_identity, thread, record).await;
     }
     let created_at = memory.now().as_millis().div_euclid(1000);
     // An ephemeral thread is deleted after the answer, so the response does not contain its id.
@@ -75,7 +75,7 @@ pub(super) async fn prepare(
         scope: scope.clone(),
         thread,
         ask,
-        attempt: attempt.clone(),
+        identity: request_identity.clone(),
         is_ephemeral,
     };
     let work = Work::RunAssistant(Box::new(AssistantRun {
@@ -84,7 +84,7 @@ pub(super) async fn prepare(
         connection,
         started: None,
     }));
-    Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
+    Ok(PendingResponse { app, scope, request_identity, id, envelope, text_id, is_streamed: false, work })
 }
 
 /// Returns the thread of the conversation or the previous response in a request; `None` if the request has neither.
@@ -125,7 +125,7 @@ pub(super) async fn run(
 ) -> Result<FinishedResponse, (ApiError, String)> {
     let AssistantRun { app, request, connection, started } = run;
     let (scope, digest, is_ephemeral) =
-        (request.scope.clone(), request.attempt.digest().to_owned(), request.is_ephemeral);
+        (request.scope.clone(), request.identity.digest().to_owned(), request.is_ephemeral);
     let updates = turns::start(connection, turns::TurnTask::Ask(request));
     let mut text_deltas = TextDeltas::default();
     let mut on_delta = |delta: ChatDelta| {
@@ -253,7 +253,7 @@ async fn wait_for_end(
     Err(ApiError::internal("the turn ended without a result"))
 }
 
-/// Sets the members that describe how the turn ended. Returns the status of the response.
+/// Sets the fields that describe how the turn ended. Returns the status of the response.
 fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn, is_ephemeral: bool) -> &'static str {
     body::set_finished(envelope, Finish::Stop, Some(&assistant::answer_usage(turn)));
     let thread = assistant::retained_thread(turn, is_ephemeral);

@@ -94,7 +94,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
     };
     let driver = Driver::begin(app.memory());
     let state = BackgroundState {
-        digest: pending.attempt.digest().to_owned(),
+        digest: pending.request_identity.digest().to_owned(),
         envelope: pending.envelope.clone(),
         status: Status::InProgress,
         lease_until: lease_until(app.memory()),
@@ -134,7 +134,7 @@ pub(super) async fn start(mut pending: PendingResponse, connection: ConnectionGu
 /// Responds with the response that an earlier attempt at the request started.
 async fn respond_again(pending: PendingResponse, state: BackgroundState) -> Result<Response> {
     abandon_turn(&pending).await;
-    pending.attempt.check_same(&state.digest)?;
+    pending.request_identity.check_same(&state.digest)?;
     let PendingResponse { app, scope, id, is_streamed, .. } = pending;
     match is_streamed {
         true => stream::subscribe(&app, &scope, &id, None, MayResume::Yes).await,

@@ -7,7 +7,7 @@ use threadkeep::{TokenDetails, Usage};
 use super::create::CreateResponseJson;
 use crate::openai::items::Item;
 
-/// Returns the members of a response. Members that depend on the answer are empty.
+/// Returns the fields of a response. Fields that depend on the answer are empty.
 pub(super) fn envelope(
     id: &str,
     created_at: i64,
@@ -56,7 +56,7 @@ pub(super) fn envelope(
     }
 }
 
-/// Adds to the reasoning options of a request the members that clients expect.
+/// Adds to the reasoning options of a request the fields that clients expect.
 fn with_reasoning_defaults(reasoning: Option<&Map<String, Value>>) -> Value {
     let mut reasoning = reasoning.cloned().unwrap_or_default();
     for member in ["effort", "summary"] {
@@ -75,7 +75,7 @@ fn with_defaults(tool: &Value) -> Value {
     tool
 }
 
-/// Sets the members that describe how the model finished.
+/// Sets the fields that describe how the model finished.
 pub(super) fn set_finished(envelope: &mut Map<String, Value>, finish: Finish, usage: Option<&Usage>) {
     let reason = match finish {
         Finish::Length => Some("max_output_tokens"),
@@ -103,14 +103,14 @@ pub(super) fn usage_json(usage: Option<&Usage>) -> Value {
     })
 }
 
-/// Sets the members that describe a failure.
+/// Sets the fields that describe a failure.
 pub(super) fn set_failed(envelope: &mut Map<String, Value>, code: &str, message: &str) {
     envelope.insert("status".to_owned(), "failed".into());
     let code = if code.starts_with("model") || code == "unavailable" { "server_error" } else { code };
     envelope.insert("error".to_owned(), json!({ "code": code, "message": message }));
 }
 
-/// Returns the JSON text of a response: the members of the envelope and the exact text of each output item.
+/// Returns the JSON text of a response: the fields of the envelope and the exact text of each output item.
 pub(super) fn with_output(envelope: &Map<String, Value>, output: &[Item]) -> String {
     let mut members = Vec::with_capacity(envelope.len());
     for (name, value) in envelope {

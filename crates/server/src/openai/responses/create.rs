@@ -17,7 +17,7 @@ use crate::openai::requests;
 use crate::security::Caller;
 use crate::thread_names;
 
-/// The request. Members that this server does not support are accepted and returned in the response.
+/// The request. Fields that this server does not support are accepted and returned in the response.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateResponseJson {
     #[serde(default)]
@@ -89,7 +89,7 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) user: Option<Value>,
-    /// Additional members of the response. Everything that this server has is always included.
+    /// Additional fields of the response. Everything that this server has is always included.
     #[serde(default)]
     pub(super) include: Option<Vec<String>>,
     /// Not supported: this server does not store prompts.
@@ -134,10 +134,10 @@ pub(crate) async fn create(
     reject_unsupported(&body)?;
     body.thread_name = thread_names::in_header(&headers).map(str::to_owned);
     let digest = body.thread_name.as_ref().map_or(digest.clone(), |name| format!("{name}:{digest}"));
-    let attempt = input::read_attempt(&headers, "responses", &digest)?;
+    let request_identity = input::read_identity(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.iter().flatten().map(strict_tools::with_strictness).collect();
     let mode = read_mode(&body)?;
-    let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, attempt).await?;
+    let mut pending = PendingResponse::prepare(app, caller.scope, connection.clone(), body, request_identity).await?;
     pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
         Mode::Streamed => stream::respond(pending).await,

@@ -87,14 +87,14 @@ impl EventWriter {
         let item = json!({ "id": id, "type": "message", "status": "in_progress", "role": "assistant", "content": [] });
         self.write("response.output_item.added", &format!("\"output_index\":{index},\"item\":{item}"));
         let part = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
-        let location = location_members(id, index);
+        let location = location_fields(id, index);
         self.write("response.content_part.added", &format!("{location},\"content_index\":0,\"part\":{part}"));
     }
 
     fn write_text_delta(&mut self, text: &str, index: usize) {
         let Some(id) = self.open_message.clone() else { return };
         let delta = json_string(text);
-        let location = location_members(&id, index);
+        let location = location_fields(&id, index);
         self.write(
             "response.output_text.delta",
             &format!("{location},\"content_index\":0,\"delta\":{delta},\"logprobs\":[]"),
@@ -119,7 +119,7 @@ impl EventWriter {
             self.write_message_start(&id, index);
             self.write_text_delta(text, index);
         }
-        let (location, text) = (location_members(&id, index), json_string(text));
+        let (location, text) = (location_fields(&id, index), json_string(text));
         self.write(
             "response.output_text.done",
             &format!("{location},\"content_index\":0,\"text\":{text},\"logprobs\":[]"),
@@ -135,7 +135,7 @@ impl EventWriter {
         members.set("status", "\"in_progress\"");
         let added = members.to_json();
         self.write("response.output_item.added", &format!("\"output_index\":{index},\"item\":{added}"));
-        let (location, arguments) = (location_members(id, index), json_string(&arguments));
+        let (location, arguments) = (location_fields(id, index), json_string(&arguments));
         self.write("response.function_call_arguments.delta", &format!("{location},\"delta\":{arguments}"));
         let name = json_string(&name);
         self.write(
@@ -145,8 +145,8 @@ impl EventWriter {
     }
 }
 
-/// Returns the members of an event that identify an item.
-fn location_members(id: &str, index: usize) -> String {
+/// Returns the fields of an event that identify an item.
+fn location_fields(id: &str, index: usize) -> String {
     format!("\"item_id\":{},\"output_index\":{index}", json_string(id))
 }
 

@@ -39,7 +39,7 @@ pub(super) fn with_strictness(tool: &Value) -> Value {
     else {
         return tool;
     };
-    // The function is in a separate member if the client uses the format of chat completions.
+    // The function is in a separate field if the client uses the format of chat completions.
     if members.get("strict").is_some_and(|strict| !strict.is_null()) || members.contains_key("function") {
         return tool;
     }

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
 use threadkeep::{Agent, Content, Map, OpenThread, Role, Scope, ThreadId, TurnRequest};
-use threadkeep_service::Attempt;
+use threadkeep_service::RequestIdentity;
 use utoipa::ToSchema;
 
 use super::find_agent;
@@ -71,7 +71,7 @@ pub(crate) async fn ask(
 ) -> Result<Response> {
     let name = path_params.get("name");
     let agent = find_agent(&app, name)?;
-    let attempt = input::read_attempt(&headers, "turns", &format!("{name}:{digest}"))?;
+    let identity = input::read_identity(&headers, "turns", &format!("{name}:{digest}"))?;
     if body.text.trim().is_empty() {
         return Err(ApiError::invalid("text", "the question is empty"));
     }
@@ -81,7 +81,7 @@ pub(crate) async fn ask(
     let is_streamed = body.stream || accepts_events(&headers);
     // The question is checked before a thread is created, because an invalid question must not leave an empty thread behind.
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
-    let thread = open_thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
+    let thread = open_thread(&app, &caller.scope, &agent, body.thread.as_deref(), &identity).await?;
     let ask = TurnRequest { author: body.author, extra_input: body.given, ..TurnRequest::new(body.text) };
     let request = AskRequest {
         service: app.service().clone(),
@@ -89,7 +89,7 @@ pub(crate) async fn ask(
         scope: caller.scope,
         thread,
         ask,
-        attempt,
+        identity,
         is_ephemeral: false,
     };
     let updates = turns::start(connection, TurnTask::Ask(request));
@@ -112,13 +112,13 @@ pub(crate) async fn open_thread(
     scope: &Scope,
     agent: &Agent,
     name: Option<&str>,
-    attempt: &Attempt,
+    identity: &RequestIdentity,
 ) -> Result<ThreadId> {
     let memory = agent.memory();
     let Some(name) = name else {
-        let id = attempt.thread_id(app, scope);
+        let id = identity.thread_id(app, scope);
         memory.open_thread(scope, OpenThread::new(scope, id)).await?;
-        attempt.record_creation(app, scope, id).await?;
+        identity.record_creation(app, scope, id).await?;
         return Ok(id);
     };
     let id = thread_names::resolve_or_open(app, scope, name).await?;

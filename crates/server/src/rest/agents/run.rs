@@ -10,7 +10,7 @@ use axum::response::Response;
 use serde::{Deserialize, Serialize};
 use threadkeep::agent::{OpenRun, RunError, RunRequest, RunResult};
 use threadkeep::{Agent, Map, Scope, UserId, Value};
-use threadkeep_service::Attempt;
+use threadkeep_service::RequestIdentity;
 use utoipa::ToSchema;
 
 use super::ask::accepts_events;
@@ -55,7 +55,7 @@ pub(crate) struct RunResultJson {
     /// The conversation; null if nothing was stored.
     #[schema(format = Uuid)]
     conversation_id: Option<String>,
-    /// What was found, best first. The members depend on the assistant.
+    /// What was found, best first. The fields of each result depend on the assistant.
     #[schema(value_type = Vec<Object>)]
     results: Vec<Value>,
     /// The answer.
@@ -70,7 +70,7 @@ pub(crate) struct RunResultJson {
     iterations: u64,
     /// Why the run ended. The values depend on the assistant.
     exit_reason: String,
-    /// The reasons for the decisions of the run.
+    /// The model's reasons for its decisions during the run.
     llm_reasoning: String,
     /// The cost in US dollars of the calls whose prices are known.
     total_cost: f64,
@@ -83,18 +83,19 @@ pub(crate) struct RunResultJson {
     warning: Option<String>,
 }
 
-/// Answers a question in a conversation of a user
+/// Answers a question in a user's conversation
 ///
 /// This is a shorter form of `POST /v1/agents/{name}/turns`: the conversation is identified by `conversation_id` and
 /// `user_id`, and the result is flat. With `user_id` alone, a conversation is created; its title is the question's
 /// first 100 characters. Without `user_id`, nothing is stored, `conversation_id` is null and `warning` is set; an
-/// Idempotency-Key then has no effect. With a user's key, `user_id` can only be that user.
+/// Idempotency-Key then has no effect. With a user's key, `user_id` must be that user's id.
 ///
 /// A failed run is returned with status 200; its `exit_reason` is the code of the error, and `final_response` explains it.
 ///
 /// With `stream`, or if the client accepts `text/event-stream`, the events are `start` (`conversation_id`, `query`), `token`
-/// (`text`), `sources` (`sources`), `metadata` (the figures of the result) and `done` (the result). `restart` means that the tokens so far
-/// are not part of the answer. A stream ends with `error` or `end` if there is no result.
+/// (`text`), `sources` (`sources`), `metadata` (the fields of the result except `query`, `results` and `final_response`, together with the
+/// fields of its `metadata`) and `done` (the result). `restart` means that the tokens so far are not part of the answer. If there is no
+/// result, the stream ends with `error` (the turn failed) or `end` (the server is shutting down) instead of `done`.
 #[utoipa::path(
     post,
     path = "/v1/agents/{name}/run",
@@ -115,33 +116,33 @@ pub(crate) async fn run(
 ) -> Result<Response> {
     let name = path_params.get("name");
     let agent = find_agent(&app, name)?;
-    let attempt = input::read_attempt(&headers, "run", &format!("{name}:{digest}"))?;
+    let identity = input::read_identity(&headers, "run", &format!("{name}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let request = body.into_request()?;
     // Without a user nothing is stored, not even to recognise a repeated request.
-    let attempt = if request.is_stored() { attempt } else { Attempt::new("run", None, &digest, 0) };
-    let open = open(&app, &caller, &agent, request, &attempt).await?;
+    let identity = if request.is_stored() { identity } else { RequestIdentity::new("run", None, &digest, 0) };
+    let opened_run = open(&app, &caller, &agent, request, &identity).await?;
     let task = AskRequest {
         service: app.service().clone(),
         agent: agent.clone(),
-        scope: open.scope.clone(),
-        thread: open.thread,
-        ask: open.request.turn_request(),
-        attempt,
-        is_ephemeral: !open.request.is_stored(),
+        scope: opened_run.scope.clone(),
+        thread: opened_run.thread,
+        ask: opened_run.request.turn_request(),
+        identity,
+        is_ephemeral: !opened_run.request.is_stored(),
     };
     let updates = turns::start(connection, TurnTask::Ask(task));
     if is_streamed {
-        return stream::respond(&app, agent, open, updates).await;
+        return stream::respond(&app, agent, opened_run, updates).await;
     }
     match turns::wait_for_result(updates).await {
         Ok(result) => {
             let replayed = result.replayed;
-            let result = open.finish(&agent, &result.turn).await.map_err(api_error)?;
+            let result = opened_run.finish(&agent, &result.turn).await.map_err(api_error)?;
             Ok(with_replay(json(&RunResultJson::from(result)), replayed))
         }
         Err(error) => {
-            open.remove(&agent).await;
+            opened_run.remove_new_thread(&agent).await;
             Err(error.into())
         }
     }
@@ -166,7 +167,13 @@ impl RunJson {
 }
 
 /// Opens the conversation of a run.
-async fn open(app: &App, caller: &Caller, agent: &Agent, request: RunRequest, attempt: &Attempt) -> Result<OpenRun> {
+async fn open(
+    app: &App,
+    caller: &Caller,
+    agent: &Agent,
+    request: RunRequest,
+    identity: &RequestIdentity,
+) -> Result<OpenRun> {
     let scope = match (&caller.scope, &request.user_id) {
         (Scope::User(_, own), Some(user)) if user != own => {
             // A local caller of a server without keys may act for every user of its tenant.
@@ -182,13 +189,13 @@ async fn open(app: &App, caller: &Caller, agent: &Agent, request: RunRequest, at
         None => scope.clone(),
     };
     let is_new_conversation = request.conversation_id.is_none();
-    let id = attempt.thread_id(app, &user_scope);
-    let open = agent.open_run(&scope, request, id).await.map_err(api_error)?;
-    if attempt.key().is_none() || !is_new_conversation {
-        return Ok(open);
+    let id = identity.thread_id(app, &user_scope);
+    let opened_run = agent.open_run(&scope, request, id).await.map_err(api_error)?;
+    if identity.key().is_none() || !is_new_conversation {
+        return Ok(opened_run);
     }
-    attempt.record_creation(app, &open.scope, open.thread).await?;
-    Ok(open.keep_thread())
+    identity.record_creation(app, &opened_run.scope, opened_run.thread).await?;
+    Ok(opened_run.keep_thread())
 }
 
 fn api_error(error: RunError) -> ApiError {

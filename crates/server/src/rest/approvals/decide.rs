@@ -66,12 +66,13 @@ pub(crate) async fn decide(
     JsonBody { value: body, digest }: JsonBody<DecideJson>,
 ) -> Result<Response> {
     let (thread, approval) = (path_params.thread(&app, &caller.scope).await?, path_params.get("approval").to_owned());
-    let attempt = input::read_attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
+    let identity = input::read_identity(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = read_verdict(body)?;
     let (agent, turn) = find_requester(&app, &caller.scope, thread, &approval).await?;
     let (service, by) = (app.service().clone(), decider_name(&caller));
-    let request = DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
+    let request =
+        DecisionRequest { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, identity };
     let updates = turns::start(connection, TurnTask::Decide(request));
     if is_streamed {
         return turns::respond(&app, updates).await;
@@ -89,7 +90,7 @@ fn read_verdict(body: DecideJson) -> Result<Verdict> {
             Err(ApiError::invalid("arguments", "`arguments` is only allowed with `approve`"))
         }
         DecideJson { decision: DecisionJson::Approve, arguments: Some(arguments), .. } => {
-            Ok(Verdict::ApproveChanged(arguments))
+            Ok(Verdict::ApproveWithChanges(arguments))
         }
         DecideJson { decision: DecisionJson::Approve, .. } => Ok(Verdict::Approve),
         DecideJson { decision: DecisionJson::Deny, reason, .. } => Ok(Verdict::Deny { reason }),

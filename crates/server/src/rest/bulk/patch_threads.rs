@@ -21,7 +21,7 @@ pub(crate) struct PatchThreadsJson {
     #[serde(default, deserialize_with = "nullable")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// Is merged into the metadata of each thread (RFC 7396): null removes a member.
+    /// Is merged into the metadata of each thread (RFC 7396): null removes a field.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use crate::input::optional_whole_number;
 
-/// The contents and the format of a context. All members are optional.
+/// The contents and the format of a context. All fields are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PolicyJson {

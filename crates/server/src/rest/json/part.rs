@@ -6,7 +6,7 @@ use utoipa::ToSchema;
 
 use crate::input::{optional_whole_number, whole_number};
 
-/// A part of a message's content: an object with one member, whose name is the kind of the part.
+/// A part of a message's content: an object with one field, whose name is the kind of the part.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartJson<'a> {
@@ -85,7 +85,7 @@ pub(crate) struct SourceJson<'a> {
     /// The distance of the source from the question: smaller is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distance: Option<f64>,
-    /// Additional members.
+    /// Additional fields.
     #[serde(default, skip_serializing_if = "is_empty")]
     #[schema(value_type = Object)]
     fields: Cow<'a, Map>,

@@ -13,7 +13,7 @@ use crate::output::json;
 use crate::rest::threads::patch::nullable;
 use crate::security::Caller;
 
-/// The changes to a key. Omitted members stay as they are.
+/// The changes to a key. Omitted fields stay as they are.
 #[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct PatchKeyJson {

@@ -3,7 +3,7 @@ use axum::http::{HeaderMap, StatusCode};
 use serde::{Deserialize, Serialize};
 use threadkeep::memory::UpsertOutcome;
 use threadkeep::{AppendOptions, AppendedMessage, Draft, Expected, MemoryError, MessageId, StoreError, ThreadId};
-use threadkeep_service::Attempt;
+use threadkeep_service::RequestIdentity;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -64,9 +64,9 @@ async fn upsert(
     caller: &Caller,
     thread: ThreadId,
     drafts: Vec<Draft>,
-    (attempt, expected): (&Attempt, Option<Expected>),
+    (identity, expected): (&RequestIdentity, Option<Expected>),
 ) -> Result {
-    let idempotency_key = attempt.key().map(|key| format!("key:{key}"));
+    let idempotency_key = identity.key().map(|key| format!("key:{key}"));
     let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
     let upserted =
         app.memory().upsert_with(&caller.scope, thread, drafts, &options).await.map_err(|error| match error {
@@ -131,7 +131,7 @@ pub(crate) async fn append(
     JsonBody { value: body, digest }: JsonBody<AppendJson>,
 ) -> Result {
     let thread = path_params.thread(&app, &caller.scope).await?;
-    let attempt = input::read_attempt(&headers, "messages", &digest)?;
+    let identity = input::read_identity(&headers, "messages", &digest)?;
     let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
     let expected = match (expected_change(&headers)?, body.expected_seq) {
         (Some(_), Some(_)) => {
@@ -140,17 +140,17 @@ pub(crate) async fn append(
         (change, seq) => change.or(seq.map(Expected::Seq)),
     };
     let upsert_drafts = drafts.iter().any(|draft| draft.external_id.is_some()).then(|| drafts.clone());
-    let appended = match attempt.append(&app, &caller.scope, thread, drafts, expected).await {
+    let appended = match identity.append(&app, &caller.scope, thread, drafts, expected).await {
         Err(error) if error.code == "external_id_taken" => {
             let drafts = upsert_drafts.unwrap_or_default();
-            return upsert(&app, &caller, thread, drafts, (&attempt, expected)).await;
+            return upsert(&app, &caller, thread, drafts, (&identity, expected)).await;
         }
         // The original request added only some of the messages, because the thread already contained the others.
         Ok(appended)
             if appended.replayed && upsert_drafts.as_ref().is_some_and(|all| all.len() > appended.messages.len()) =>
         {
             let drafts = upsert_drafts.unwrap_or_default();
-            return upsert(&app, &caller, thread, drafts, (&attempt, expected)).await;
+            return upsert(&app, &caller, thread, drafts, (&identity, expected)).await;
         }
         result => result?,
     };

@@ -70,8 +70,8 @@ pub(crate) async fn fork(
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
     let from = memory.get_thread(scope, path_params.thread(&app, &caller.scope).await?).await?;
-    let attempt = input::read_attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
-    let id = attempt.thread_id(&app, scope);
+    let identity = input::read_identity(&headers, "fork", &format!("{}:{digest}", from.id))?;
+    let id = identity.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
     if through > from.positions.seq {
         let message = format!("`through_seq` must not exceed the position of the last message, {}", from.positions.seq);
@@ -80,13 +80,13 @@ pub(crate) async fn fork(
     let title = body.title.or(from.title.clone());
     let metadata = body.metadata.unwrap_or_else(|| {
         let mut metadata = from.metadata.clone();
-        // This member identifies a branch of an imported conversation. The new thread is not such a branch.
+        // This field identifies a branch of an imported conversation. The new thread is not such a branch.
         metadata.remove("branch");
         metadata
     });
     let open = OpenThread { title, metadata, state: from.state.clone(), ..OpenThread::new(scope, id) };
     let opened = memory.open_thread(scope, open).await?;
-    let is_recorded = attempt.record_creation(&app, scope, id).await?;
+    let is_recorded = identity.record_creation(&app, scope, id).await?;
     if is_recorded {
         start_or_resume_copy(&app, scope, &from, id, through).await?;
     } else {

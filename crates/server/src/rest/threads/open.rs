@@ -12,7 +12,7 @@ use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::{OwnerJson, ThreadJson};
 use crate::security::Caller;
 
-/// The thread to open. All members are optional.
+/// The thread to open. All fields are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenJson {
@@ -57,9 +57,9 @@ pub(crate) async fn open(
     JsonBody { value: body, digest }: JsonBody<OpenJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = input::read_attempt(&headers, "threads", &digest)?;
+    let identity = input::read_identity(&headers, "threads", &digest)?;
     let is_named = body.id.is_some() || body.key.is_some();
-    let id = body.id.unwrap_or_else(|| attempt.thread_id(&app, scope));
+    let id = body.id.unwrap_or_else(|| identity.thread_id(&app, scope));
     let owner = body.owner.map_or_else(|| Ok(scope.default_owner()), Owner::try_from)?;
     let open = OpenThread {
         id,
@@ -72,7 +72,7 @@ pub(crate) async fn open(
         expires_at: body.expires_at,
     };
     let OpenOutcome { mut thread, created } = app.memory().open_thread(scope, open).await?;
-    if !is_named && attempt.record_creation(&app, scope, id).await? {
+    if !is_named && identity.record_creation(&app, scope, id).await? {
         // Recording the creation changed the thread.
         thread = app.memory().get_thread(scope, id).await?;
     }

@@ -14,7 +14,7 @@ use crate::security::Caller;
 /// The maximum number of attempts to merge while others change the thread.
 const MAX_ATTEMPTS: usize = 8;
 
-/// The members to change. Omitted members keep their values; `null` removes a title or an expiry.
+/// The fields to change. Omitted fields keep their values; `null` removes a title or an expiry.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PatchJson {
@@ -32,7 +32,7 @@ pub(crate) struct PatchJson {
     expires_at: Option<Option<Timestamp>>,
 }
 
-/// Distinguishes `null` from an omitted member.
+/// Distinguishes `null` from an omitted field.
 pub(crate) fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {
@@ -57,7 +57,7 @@ pub(crate) async fn merge(
         let thread = app.memory().get_thread(scope, id).await?;
         let merge_into = |mut current: Map, changes: &Option<Map>| {
             changes.as_ref().map(|changes| {
-                merge_members(&mut current, changes);
+                merge_fields(&mut current, changes);
                 current
             })
         };
@@ -76,8 +76,8 @@ pub(crate) async fn merge(
     Err(MemoryError::Contended { what: "the thread", attempts: MAX_ATTEMPTS }.into())
 }
 
-/// Merges members (RFC 7396): null removes a member, an object is merged, and any other value replaces the member.
-fn merge_members(target: &mut Map, changes: &Map) {
+/// Merges fields (RFC 7396): null removes a field, an object is merged, and any other value replaces the field.
+fn merge_fields(target: &mut Map, changes: &Map) {
     for (name, change) in changes {
         match change {
             Value::Null => {
@@ -89,7 +89,7 @@ fn merge_members(target: &mut Map, changes: &Map) {
                     *member = Map::new().into();
                 }
                 if let Value::Object(member) = member {
-                    merge_members(member, changes);
+                    merge_fields(member, changes);
                 }
             }
             value => {

@@ -10,7 +10,7 @@ use crate::input::PathParams;
 use crate::output::json;
 use crate::security::Caller;
 
-/// A user, with figures about the user's own threads.
+/// A user, with statistics of the user's own threads.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserDetailsJson {
     user: String,

@@ -16,7 +16,7 @@ use threadkeep_server::{
     json as json_response,
 };
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
-use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
+use threadkeep_service::{Caller, RequestIdentity, Sender, Service, hex};
 use utoipa_axum::routes;
 
 use crate::TestServer;
@@ -107,7 +107,7 @@ async fn receive_event(State(service): State<Service>, caller: Caller, form: For
     let key = format!("letters:{}", require_field(&form, "channel")?);
     let thread = service.memory().open_by_key(&caller.scope, &key).await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| ApiError::not_found("assistant"))?;
-    let attempt = Attempt::new("letters", Some(require_field(&form, "event")?.to_owned()), &form.digest, 0);
+    let identity = RequestIdentity::new("letters", Some(require_field(&form, "event")?.to_owned()), &form.digest, 0);
     let turn_request = TurnRequest::new(require_field(&form, "text")?);
     let request = AskRequest {
         service: service.clone(),
@@ -115,7 +115,7 @@ async fn receive_event(State(service): State<Service>, caller: Caller, form: For
         scope: caller.scope,
         thread,
         ask: turn_request,
-        attempt,
+        identity,
         is_ephemeral: false,
     };
     let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use threadkeep::TurnRequest;
 use threadkeep_server::{Door, KeyRole};
 use threadkeep_service::turns::{self, AskRequest, TurnTask};
-use threadkeep_service::{Attempt, Error, ErrorKind, Service};
+use threadkeep_service::{Error, ErrorKind, RequestIdentity, Service};
 use tokio::sync::{Mutex, mpsc, oneshot};
 
 /// A line, and the channel for the reply.
@@ -58,9 +58,9 @@ async fn process_line(service: &Service, line: &str) -> Result<String, Error> {
     caller.require(KeyRole::Write)?;
     let thread = service.memory().open_by_key(&caller.scope, "lines").await?.thread.id;
     let agent = service.assistants().find("keeper").ok_or_else(|| Error::not_found("assistant"))?;
-    let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), TurnRequest::new(text));
+    let (identity, ask) = (RequestIdentity::new("lines", Some(name), &text, 0), TurnRequest::new(text));
     let request =
-        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_ephemeral: false };
+        AskRequest { service: service.clone(), agent, scope: caller.scope, thread, ask, identity, is_ephemeral: false };
     let answered = turns::wait_for_result(turns::start(service.delay_shutdown(), TurnTask::Ask(request))).await?;
     let suffix = if answered.replayed { " (again)" } else { "" };
     Ok(format!("{}{suffix}", answered.turn.reply))

@@ -89,7 +89,7 @@ impl Planter {
         (conversation, to_text(&items["data"][0]["id"]))
     }
 
-    /// Sends a word to a route in every member that accepts text.
+    /// Sends a word to a route in every field that accepts text.
     async fn write(&self, method: &str, path: &str, word: &str) -> Effect {
         match path.split('/').nth(1) {
             Some("v1") => match path.split('/').nth(2).unwrap_or_default() {

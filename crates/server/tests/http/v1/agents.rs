@@ -41,7 +41,7 @@ fn turn_request(client: &Client, body: Value, headers: &[(&str, &str)]) -> reqwe
 }
 
 #[tokio::test]
-async fn turns_are_returned_with_all_documented_members() {
+async fn turns_are_returned_with_all_documented_fields() {
     let (server, _) = start_with_test_assistant().await;
     let client = server.client();
     let agents = client.get("/v1/agents").await.expect(200);

@@ -13,7 +13,7 @@ async fn merge_patch(client: &Client, thread: &str, body: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn merge_patches_change_single_members() {
+async fn merge_patches_change_single_fields() {
     let server = TestServer::start().await;
     let client = server.client();
     let metadata = json!({ "topic": "trains", "labels": { "a": 1, "b": 2 }, "old": true });

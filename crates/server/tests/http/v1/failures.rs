@@ -248,7 +248,7 @@ async fn error_messages_use_the_terms_of_json() {
     let client = server.client();
     for (path, body, message) in [
         ("/v1/threads", json!({ "title": [] }), "invalid body: invalid type: array, expected a string"),
-        ("/v1/search", json!({}), "invalid body: missing member `query`"),
+        ("/v1/search", json!({}), "invalid body: missing field `query`"),
         (
             "/v1/search",
             json!({ "query": "x", "limit": "3" }),

@@ -116,7 +116,7 @@ async fn results_without_calls_are_rejected() {
     ask(json!({ "input": [result], "conversation": conversation })).await.expect(200);
 }
 
-/// A result is accepted if its call may have been in a part of the thread that is gone or too far back to be read.
+/// A result is accepted if its call may have been in the part of the thread that is gone or too far back to be read.
 #[tokio::test]
 async fn results_are_accepted_if_their_call_may_be_gone() {
     let (server, _) = start_with_model().await;

@@ -11,7 +11,7 @@ use crate::assistants::{start_with_test_assistant, test_assistant};
 use crate::server::{TestConfig, TestServer, send};
 
 const PATH: &str = "/v1/agents/keeper/run";
-const MEMBERS: [&str; 12] = [
+const FIELDS: [&str; 12] = [
     "query",
     "conversation_id",
     "results",
@@ -37,8 +37,8 @@ async fn a_run_creates_and_continues_a_conversation() {
     let client = server.client();
     let question = "¿Qué es el amparo? ".repeat(8);
     let first = run(&client, json!({ "user_query": question, "user_id": "me" })).await;
-    let members: Vec<&str> = first.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(members, MEMBERS);
+    let fields: Vec<&str> = first.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(fields, FIELDS);
     assert_eq!(first["final_response"], format!("You said: {question}"));
     assert_eq!((&first["llm_calls"], &first["metadata"]["total_messages"]), (&json!(1), &json!(2)));
     let id = first["conversation_id"].as_str().unwrap();
@@ -67,7 +67,7 @@ async fn a_run_without_a_user_stores_nothing() {
 }
 
 #[tokio::test]
-async fn invalid_runs_name_the_member() {
+async fn errors_of_invalid_runs_name_the_field() {
     let (server, model) = start_with_test_assistant().await;
     let client = server.client();
     let id = "01890000-0000-7000-8000-000000000001";
@@ -130,7 +130,7 @@ async fn a_run_is_streamed_as_start_token_sources_metadata_and_done() {
     let tokens: String = events.iter().filter_map(|(_, data)| data["text"].as_str()).collect();
     assert_eq!(tokens, "You said: hello");
     let done = &events[5].1;
-    assert_eq!(done.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>(), MEMBERS);
+    assert_eq!(done.as_object().unwrap().keys().map(String::as_str).collect::<Vec<_>>(), FIELDS);
     assert_eq!(events[0].1, json!({ "conversation_id": done["conversation_id"], "query": "hello" }));
     assert_eq!(events[3].1, json!({ "sources": [] }));
     assert_eq!((&events[4].1["llm_calls"], &events[4].1["total_messages"]), (&json!(1), &json!(2)));
@@ -147,7 +147,7 @@ async fn a_run_is_streamed_as_start_token_sources_metadata_and_done() {
 
 // S3.46
 #[tokio::test]
-async fn a_failed_run_stores_nothing_if_the_assistant_is_configured_so() {
+async fn a_failed_run_stores_nothing_if_the_assistant_is_configured_that_way() {
     let definition = Definition { store_user_message: StoreUserMessage::WithAnswer, ..test_assistant("keeper").0 };
     let server = TestServer::start_with(TestConfig { assistants: vec![definition], ..TestConfig::default() }).await;
     let client = server.client();

@@ -15,17 +15,17 @@ use crate::turns::stream::{HEARTBEAT, Step, UpdateStream, encode_error, encode_e
 use crate::turns::{TurnUpdate, TurnUpdates};
 
 /// Returns a response that streams a run. Returns an error instead if the turn cannot start.
-pub(super) async fn respond(app: &App, agent: Agent, open: OpenRun, updates: TurnUpdates) -> Result<Response> {
+pub(super) async fn respond(app: &App, agent: Agent, opened_run: OpenRun, updates: TurnUpdates) -> Result<Response> {
     let updates = match UpdateStream::begin(app, updates).await {
         Ok(updates) => updates,
         Err(error) => {
-            open.remove(&agent).await;
+            opened_run.remove_new_thread(&agent).await;
             return Err(error);
         }
     };
-    let start = json!({ "conversation_id": open.conversation_id(), "query": open.request.user_query });
+    let start = json!({ "conversation_id": opened_run.conversation_id(), "query": opened_run.request.user_query });
     let queued = VecDeque::from([encode_event("start", &start)]);
-    let stream = RunStream { agent, open: Some(open), updates, queued, streamed: String::new() };
+    let stream = RunStream { agent, opened_run: Some(opened_run), updates, queued, streamed: String::new() };
     Ok(respond_with(futures::stream::unfold(stream, |mut stream| async move {
         let event = stream.next().await?;
         Some((event, stream))
@@ -35,7 +35,7 @@ pub(super) async fn respond(app: &App, agent: Agent, open: OpenRun, updates: Tur
 struct RunStream {
     agent: Agent,
     /// `None` when the run has ended.
-    open: Option<OpenRun>,
+    opened_run: Option<OpenRun>,
     updates: UpdateStream,
     /// Events that were not sent yet.
     queued: VecDeque<Bytes>,
@@ -49,25 +49,25 @@ impl RunStream {
             if let Some(event) = self.queued.pop_front() {
                 return Some(event);
             }
-            self.open.as_ref()?;
+            self.opened_run.as_ref()?;
             match self.updates.next().await? {
                 Step::Heartbeat => return Some(HEARTBEAT),
                 Step::Shutdown => {
-                    self.open = None;
+                    self.opened_run = None;
                     return Some(encode_shutdown());
                 }
                 Step::Update(TurnUpdate::Event(TurnEvent::Token { text })) => self.push_token(&text),
                 Step::Update(TurnUpdate::Event(TurnEvent::Restarted)) => self.restart(),
                 Step::Update(TurnUpdate::Event(_)) => {}
                 Step::Update(TurnUpdate::End(end)) => {
-                    let open = self.open.take()?;
+                    let opened_run = self.opened_run.take()?;
                     match end {
-                        Ok(result) => match open.finish(&self.agent, &result.turn).await {
+                        Ok(result) => match opened_run.finish(&self.agent, &result.turn).await {
                             Ok(result) => self.finish(result.into()),
                             Err(error) => return Some(encode_error(api_error(error))),
                         },
                         Err(error) => {
-                            open.remove(&self.agent).await;
+                            opened_run.remove_new_thread(&self.agent).await;
                             return Some(encode_error(error.into()));
                         }
                     }
@@ -95,13 +95,13 @@ impl RunStream {
             result.final_response.split_inclusive('\n').for_each(|line| self.push_token(line));
         }
         self.queued.push_back(encode_event("sources", &json!({ "sources": result.results })));
-        let mut figures = serde_json::to_value(&result).unwrap_or_default();
-        if let Some(figures) = figures.as_object_mut() {
-            let metadata = figures.remove("metadata");
-            figures.retain(|name, _| !["query", "results", "final_response"].contains(&name.as_str()));
-            figures.extend(metadata.as_ref().and_then(Value::as_object).cloned().unwrap_or_default());
+        let mut fields = serde_json::to_value(&result).unwrap_or_default();
+        if let Some(fields) = fields.as_object_mut() {
+            let metadata = fields.remove("metadata");
+            fields.retain(|name, _| !["query", "results", "final_response"].contains(&name.as_str()));
+            fields.extend(metadata.as_ref().and_then(Value::as_object).cloned().unwrap_or_default());
         }
-        self.queued.push_back(encode_event("metadata", &figures));
+        self.queued.push_back(encode_event("metadata", &fields));
         self.queued.push_back(encode_event("done", &result));
     }
 }

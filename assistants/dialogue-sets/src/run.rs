@@ -1,4 +1,4 @@
-//! Plays the dialogues of a set.
+//! Runs the dialogues of a set.
 
 use serde_json::Value;
 
@@ -16,14 +16,12 @@ pub trait DialogueEnv: Sized {
     /// Sends a message in a user's conversation. An unknown conversation name starts a new conversation.
     async fn send(&mut self, user: &str, conversation: &str, text: &str) -> ObservedTurn;
 
-    /// Whether two values of the argument with this name are equal. Two names of the same station, for example, are
-    /// equal.
-    fn is_equal(name: &str, expected: &Value, actual: &Value) -> bool;
+    /// Whether two values of the tool argument `name` mean the same, such as two spellings of one station's name.
+    fn are_equal(name: &str, expected: &Value, actual: &Value) -> bool;
 }
 
-/// Plays the dialogues of a set. Skips dialogues that contain responses of a language model, and turns without a
-/// message.
-pub async fn play<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
+/// Runs the dialogues of a set. Skips dialogues that script a language model's responses, and turns without a message.
+pub async fn run_dialogues<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
     let mut results = Vec::new();
     for dialogue in &set.dialogues {
         if dialogue.turns.iter().any(|turn| turn.llm.is_some()) {
@@ -46,7 +44,7 @@ pub async fn play<E: DialogueEnv>(set: &DialogueSet) -> Vec<TurnResult> {
                 user: turn.user.clone(),
                 kind: turn.kind.clone(),
                 is_required: turn.level.as_deref() != Some("stretch"),
-                mismatches: mismatches(&turn.expect, &observed, &E::is_equal),
+                mismatches: mismatches(&turn.expect, &observed, &E::are_equal),
                 observed: format!("{} | {}", calls.join(" + "), observed.reply.replace('\n', " / ")),
             });
         }

@@ -1,9 +1,9 @@
 //! Detects a server that has restarted without its data.
 //!
-//! Such a server answers as if nothing had ever been stored: threads would not be found, lists would be short. Two things show that it has
-//! lost its data. It no longer has any functions, so every call that names a key fails, because all these calls run functions. And the
-//! store's markers in its hash slots are missing. Functions without data are not installed again before a repair, so no instance mistakes
-//! lost data for data that was never there.
+//! Without this check, such a server would look like one on which nothing had ever been stored: threads would not be found, and lists
+//! would be incomplete. Two things show that it has lost its data. Its Redis functions are gone, and every call that names a key runs one
+//! (`FCALL`), so all these calls fail. And the store's markers in its hash slots are missing. If the data is gone as well, the functions
+//! are not reinstalled until the store has been repaired, so no instance mistakes lost data for data that never existed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -15,16 +15,16 @@ use threadkeep_core::{Result, StoreError};
 
 use crate::connection::{Connections, Reply, slot_of};
 
-/// The number of markers of a store in a cluster. Each is in a part of the hash slots, and all parts have the same size.
+/// The hash slots of a cluster are divided into this many equal parts, and each part holds one marker.
 const PARTS: u16 = 128;
 /// The number of hash slots of a cluster.
 const SLOTS: u16 = 16_384;
 /// How often an instance that knows of a loss checks whether the store has been repaired.
 const RECHECK: Duration = Duration::from_secs(1);
 
-/// What this process knows about lost data.
+/// Detects lost data, and records what this process knows about it.
 #[derive(Default)]
-pub(crate) struct Presence {
+pub(crate) struct LossDetector {
     /// The keys of the markers, by part.
     markers: Vec<String>,
     /// The content of the markers.
@@ -41,7 +41,7 @@ struct Losses {
     parts: Vec<u16>,
 }
 
-impl Presence {
+impl LossDetector {
     pub(crate) fn new(prefix: &str, is_cluster: bool) -> Self {
         let mut markers = vec![String::new(); usize::from(if is_cluster { PARTS } else { 1 })];
         let mut missing = markers.len();
@@ -69,9 +69,9 @@ impl Presence {
     }
 
     /// Allows calls despite losses while the guard exists.
-    pub(crate) fn begin_repair(&self) -> Repairing<'_> {
+    pub(crate) fn begin_repair(&self) -> RepairGuard<'_> {
         self.is_repairing.store(true, Ordering::SeqCst);
-        Repairing(self)
+        RepairGuard(self)
     }
 
     fn losses(&self) -> std::sync::MutexGuard<'_, Losses> {
@@ -79,10 +79,10 @@ impl Presence {
     }
 }
 
-/// A repair that is in progress.
-pub(crate) struct Repairing<'a>(&'a Presence);
+/// Exists while a repair is in progress.
+pub(crate) struct RepairGuard<'a>(&'a LossDetector);
 
-impl Drop for Repairing<'_> {
+impl Drop for RepairGuard<'_> {
     fn drop(&mut self) {
         self.0.is_repairing.store(false, Ordering::SeqCst);
     }
@@ -96,7 +96,7 @@ fn part_of(key: &str, is_cluster: bool) -> u16 {
 pub(crate) fn lost_data() -> StoreError {
     StoreError::corrupt(
         "store",
-        "a Redis server has restarted without its data, so a part of the store is lost; \
+        "a Redis server has restarted without its data, so part of the store is lost; \
          `threadkeep check --repair` makes the rest usable again",
     )
 }
@@ -104,40 +104,44 @@ pub(crate) fn lost_data() -> StoreError {
 impl Connections {
     /// Returns the content of the markers, by part.
     pub(crate) async fn read_markers(&self) -> Result<Vec<Option<String>>> {
-        let reads = self.presence().markers().iter().map(async |marker| {
+        let reads = self.loss_detector().markers().iter().map(async |marker| {
             let mut get = redis::cmd("GET");
             get.arg(marker);
-            self.run_simply(&get).await?.text()
+            self.run_unchecked(&get).await?.text()
         });
         try_join_all(reads).await
     }
 
     /// Places all markers.
     pub(crate) async fn place_markers(&self, incarnation: &str) -> Result<()> {
-        let writes = self.presence().markers().iter().map(async |marker| {
+        let writes = self.loss_detector().markers().iter().map(async |marker| {
             let mut set = redis::cmd("SET");
             set.arg(marker).arg(incarnation);
-            self.run_simply(&set).await
+            self.run_unchecked(&set).await
         });
         try_join_all(writes).await.map(|_| ())
     }
 
     /// Reads the markers. Returns the number of parts whose data is lost.
     pub(crate) async fn find_losses(&self) -> Result<usize> {
-        let presence = self.presence();
-        let Some(incarnation) = presence.incarnation.get() else { return Ok(0) };
+        let detector = self.loss_detector();
+        let Some(incarnation) = detector.incarnation.get() else { return Ok(0) };
         let markers = self.read_markers().await?;
         let lost = (0..).zip(&markers).filter(|(_, marker)| marker.as_ref() != Some(incarnation));
         let parts: Vec<u16> = lost.map(|(part, _)| part).collect();
         let count = parts.len();
-        presence.has_losses.store(count > 0, Ordering::SeqCst);
-        *presence.losses() = Losses { checked_at: Some(Instant::now()), parts };
+        detector.has_losses.store(count > 0, Ordering::SeqCst);
+        *detector.losses() = Losses { checked_at: Some(Instant::now()), parts };
         Ok(count)
     }
 
     /// The number of parts whose data is lost, as last seen.
     pub(crate) fn known_losses(&self) -> usize {
-        if self.presence().has_losses.load(Ordering::SeqCst) { self.presence().losses().parts.len() } else { 0 }
+        if self.loss_detector().has_losses.load(Ordering::SeqCst) {
+            self.loss_detector().losses().parts.len()
+        } else {
+            0
+        }
     }
 
     /// Fails if any data is lost.
@@ -145,31 +149,31 @@ impl Connections {
         if self.find_losses().await? == 0 { Ok(()) } else { Err(lost_data()) }
     }
 
-    /// Fails if the data of the part of a command's key is known to be lost.
-    pub(crate) async fn refuse_lost(&self, command: &Cmd) -> Result<()> {
-        let presence = self.presence();
-        if !presence.has_losses.load(Ordering::Relaxed) || presence.is_repairing.load(Ordering::Relaxed) {
+    /// Fails if the command's key is in a part of the hash slots whose data is known to be lost.
+    pub(crate) async fn ensure_not_lost(&self, command: &Cmd) -> Result<()> {
+        let detector = self.loss_detector();
+        if !detector.has_losses.load(Ordering::Relaxed) || detector.is_repairing.load(Ordering::Relaxed) {
             return Ok(());
         }
         let Some(key) = key_of(command) else { return Ok(()) };
-        let is_due = presence.losses().checked_at.is_none_or(|at| at.elapsed() >= RECHECK);
+        let is_due = detector.losses().checked_at.is_none_or(|at| at.elapsed() >= RECHECK);
         if is_due {
             self.find_losses().await?;
         }
         let part = part_of(&key, self.options().is_cluster);
-        if presence.losses().parts.contains(&part) { Err(lost_data()) } else { Ok(()) }
+        if detector.losses().parts.contains(&part) { Err(lost_data()) } else { Ok(()) }
     }
 
-    /// Installs missing functions, unless they are missing because the server has lost its data.
-    pub(crate) async fn install_again(&self) -> Result<()> {
-        if !self.presence().is_repairing.load(Ordering::Relaxed) && self.find_losses().await? > 0 {
+    /// Installs missing functions again, unless they are missing because the server has lost its data.
+    pub(crate) async fn reinstall(&self) -> Result<()> {
+        if !self.loss_detector().is_repairing.load(Ordering::Relaxed) && self.find_losses().await? > 0 {
             return Err(lost_data());
         }
         self.install().await
     }
 }
 
-/// Returns the key that a command names: the first argument of plain commands, the third of functions.
+/// Returns the key that a command names: the first argument of an ordinary command, the third argument of `FCALL`.
 fn key_of(command: &Cmd) -> Option<String> {
     let is_key = |arg: redis::Arg<&[u8]>| match arg {
         redis::Arg::Simple(bytes) => {
@@ -186,14 +190,14 @@ mod tests {
 
     #[test]
     fn every_part_of_the_slots_has_a_marker() {
-        let presence = Presence::new("threadkeep", true);
-        let parts: Vec<u16> = presence.markers().iter().map(|marker| part_of(marker, true)).collect();
+        let detector = LossDetector::new("threadkeep", true);
+        let parts: Vec<u16> = detector.markers().iter().map(|marker| part_of(marker, true)).collect();
         assert_eq!(parts, (0..PARTS).collect::<Vec<_>>());
-        assert_eq!(Presence::new("threadkeep", false).markers().len(), 1);
+        assert_eq!(LossDetector::new("threadkeep", false).markers().len(), 1);
     }
 
     #[test]
-    fn keys_are_found_in_commands_and_functions() {
+    fn keys_are_found_in_commands_and_function_calls() {
         let mut get = redis::cmd("HGET");
         get.arg("a:{b}:c").arg("d");
         assert_eq!(key_of(&get), Some("a:{b}:c".to_owned()));

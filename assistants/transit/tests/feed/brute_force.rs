@@ -12,11 +12,11 @@ const STATIONS: usize = 6;
 const CHANGE_SECONDS: u32 = 60;
 
 /// A trip: its stations with the minutes since the previous one, and the start minute.
-type PlainTrip = (Vec<(usize, u32)>, u32);
+type RandomTrip = (Vec<(usize, u32)>, u32);
 
 #[derive(Debug, Clone)]
 struct RandomNetwork {
-    trips: Vec<PlainTrip>,
+    trips: Vec<RandomTrip>,
     /// From, to, minutes.
     walks: Vec<(usize, usize, u32)>,
 }
@@ -53,8 +53,8 @@ fn timetable(network: &RandomNetwork) -> Arc<Timetable> {
     Arc::new(feed.read().unwrap())
 }
 
-/// Returns the earliest arrival at a station with at most `rides` rides, by train or by walking from one.
-fn plain_arrival(network: &RandomNetwork, from: usize, to: usize, at: u32, rides: u32) -> Option<u32> {
+/// Returns the earliest arrival at a station after at most `rides` rides, either on a train or on foot from the last one's stop.
+fn brute_force_arrival(network: &RandomNetwork, from: usize, to: usize, at: u32, rides: u32) -> Option<u32> {
     let mut walks: HashMap<(usize, usize), u32> = HashMap::new();
     for (from, to, minutes) in &network.walks {
         let known = walks.entry((*from, *to)).or_insert(u32::MAX);
@@ -119,14 +119,14 @@ proptest! {
         let (from_id, to_id) = (format!("S{from}"), format!("S{to}"));
         let query = Query { max_changes: changes, ..Query::new(&from_id, &to_id) };
         let journey = schedule.earliest_arrival(&query, Time(at * 60));
-        let expected = plain_arrival(&network, from, to, at * 60, changes + 1);
+        let expected = brute_force_arrival(&network, from, to, at * 60, changes + 1);
         prop_assert_eq!(journey.as_ref().map(|journey| journey.arrives().0), expected);
         if let Some(journey) = journey {
             prop_assert!(journey.departs().0 >= at * 60);
             // Departing one second after the latest departure results in a later arrival.
             let latest = schedule.latest_departure(&query, journey.arrives()).unwrap();
             prop_assert!(latest.departs() >= journey.departs() && latest.arrives() <= journey.arrives());
-            let later = plain_arrival(&network, from, to, latest.departs().0 + 1, changes + 1);
+            let later = brute_force_arrival(&network, from, to, latest.departs().0 + 1, changes + 1);
             prop_assert!(later.is_none_or(|later| later > journey.arrives().0));
         }
     }

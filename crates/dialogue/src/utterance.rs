@@ -111,8 +111,8 @@ fn words_of(text: &str) -> Vec<Word> {
             ('-', Some('>')) => Some(at..at + 2),
             _ => None,
         };
-        if let Some(place) = arrow.filter(|_| !words.is_empty()) {
-            words.push(Word { folded: "to".to_owned(), place, ends_sentence: false, is_corrected: false });
+        if let Some(span) = arrow.filter(|_| !words.is_empty()) {
+            words.push(Word { folded: "to".to_owned(), span, ends_sentence: false, is_corrected: false });
         }
         let at_end = next.is_none_or(char::is_whitespace);
         let ends_sentence = matches!(character, '\n' | '?' | '!' | ';') || (character == '.' && at_end);

@@ -202,6 +202,14 @@ impl OfflineModelBuilder {
         self
     }
 
+    /// Declares that messages for which `asks` returns true also ask for an aspect of the answer, whatever they change: "and back, when
+    /// is the next one?"
+    #[must_use]
+    pub fn asked_if(mut self, class: &str, asks: fn(&Utterance) -> bool) -> Self {
+        self.model.resolver.aspect_tests.push((class.to_owned(), asks));
+        self
+    }
+
     /// Declares the kind of places. "The hotel" can then refer to a place mentioned earlier, and the model asks about a
     /// place in the message that fills no slot.
     #[must_use]

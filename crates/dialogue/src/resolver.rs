@@ -87,6 +87,9 @@ enum Class {
 /// A function that returns the word that a misspelt word of an utterance stands for.
 pub(crate) type SpellingFn = fn(&Utterance, usize) -> Option<String>;
 
+/// A function that tells whether a message asks for an aspect.
+pub(crate) type AsksFn = fn(&Utterance) -> bool;
+
 /// A class and its score for a clause.
 type Ranked = (usize, i64);
 
@@ -107,6 +110,8 @@ pub(crate) struct IntentResolver {
     pub(crate) referrals: Vec<usize>,
     /// The phrases that ask for an aspect, by its class.
     pub(crate) aspect_phrases: Vec<(String, Vec<Vec<String>>)>,
+    /// The classes of aspects, and whether a message also asks for them.
+    pub(crate) aspect_tests: Vec<(String, AsksFn)>,
     /// Corrects the spelling of words.
     pub(crate) spelling: Option<SpellingFn>,
     /// The phrases of each language, the default first. Messages may be in any of these languages.
@@ -246,11 +251,17 @@ impl IntentResolver {
 
     fn learn_entities(&self, messages: &[threadkeep_core::ChatMessage], dialogue: &mut DialogueState) {
         let exchanges = exchanges(messages);
-        for frame in dialogue.frames.clone() {
-            let Some(yields) = &self.intents[frame.intent].yields else { continue };
-            for (kind, choice) in
-                yields(&Outcome { slots: &frame.slots, exchanges: exchanges.clone(), language: Language::English })
-            {
+        if exchanges.is_empty() {
+            return;
+        }
+        for (at, frame) in dialogue.frames.clone().iter().enumerate() {
+            let intent = &self.intents[frame.intent];
+            let (slots, exchanges) = (&frame.slots, exchanges.clone());
+            let outcome = Outcome { slots, exchanges, language: Language::English, aspect: None };
+            if let Some((name, reads)) = &intent.records {
+                dialogue.frames[at].slots.put(name, reads(&outcome));
+            }
+            for (kind, choice) in intent.yields.iter().flat_map(|yields| yields(&outcome)) {
                 dialogue.learn(&kind, &choice);
             }
         }
@@ -301,7 +312,10 @@ impl IntentResolver {
                             dialogue.mention(&found.kind, choice);
                         }
                     }
-                    let of_both = |frame: &Frame| self.of_both(frame, annotated, &clause, &dialogue);
+                    let of_both = |frame: &Frame| {
+                        let compared = || self.compared(frame, annotated, &clause, &dialogue);
+                        self.of_both(frame, annotated, &clause, &dialogue).or_else(compared)
+                    };
                     let found = found.into_iter().flat_map(|frame| {
                         let frames = of_both(&frame).unwrap_or_else(|| self.one_for_each(frame, annotated, &clause));
                         frames.into_iter().map(|frame| self.doubted(frame, annotated, &clause)).collect::<Vec<_>>()

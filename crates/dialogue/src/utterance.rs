@@ -27,6 +27,14 @@ pub struct Word {
     pub(crate) is_corrected: bool,
 }
 
+impl Word {
+    /// Whether a sentence may end after the word.
+    #[must_use]
+    pub fn ends_a_sentence(&self) -> bool {
+        self.ends_sentence
+    }
+}
+
 impl Utterance {
     /// Splits text into words; uses only the first 400.
     #[must_use]

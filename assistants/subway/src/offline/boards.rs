@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, away_from, line_ends, line_meeting, lines_of, other_saved, station, station_info, stations_on_line,
-    stops_at, with_saved,
+    at_station, away_from, line_ends, line_meeting, lines_of, lines_to, other_saved, station, station_info,
+    stations_on_line, stops_at, with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -19,12 +19,27 @@ use crate::system::network;
 const MAX_LINES: usize = 4;
 
 /// Words that introduce the station to which a train goes.
-const TOWARDS: [&str; 9] =
-    ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
+const TOWARDS: [&str; 14] = [
+    "to",
+    "for",
+    "toward",
+    "towards",
+    "bound for",
+    "heading to",
+    "headed to",
+    "going to",
+    "in the direction of",
+    "direction",
+    "direction of",
+    "up to",
+    "down to",
+    "back to",
+];
 
-pub(super) fn intents() -> [Intent; 8] {
+pub(super) fn intents() -> [Intent; 9] {
     [
         line_ends(&SPEECH),
+        lines_to(&SPEECH),
         line_meeting(&SPEECH),
         arrivals(),
         express_arrivals(),
@@ -160,7 +175,7 @@ fn is_direction(direction: &str, arguments: &Value) -> bool {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let lines: Vec<&str> = arguments["line"].as_str().into_iter().collect();
     match find(text("station_name"), &lines) {
-        Ok(found) => heading_of(direction, &found.ids()).is_ok(),
+        Ok(found) => heading_of(direction, &found.ids(), &lines).is_ok(),
         // The tool reports the unknown station.
         Err(_) => true,
     }

@@ -33,10 +33,10 @@ const ACCESS: [&str; 18] = [
     "stepfree",
 ];
 /// Words of questions in which access is a condition or a state: a route, or a lift that is out of order.
-const NOT_ACCESS: [&str; 31] = [
+const NOT_ACCESS: [&str; 30] = [
     "from", "get", "route", "way", "broken", "working", "works", "out", "fixed", "order", "running", "avoid", "go",
     "then", "line", "stops", "stations", "which", "without", "no", "change", "transfer", "switch", "between",
-    "avoiding", "how", "take", "when", "next", "need", "use",
+    "avoiding", "how", "take", "when", "next", "need",
 ];
 /// Words for saved places, and the keys of the preferences.
 const PLACES: [(&str, &str); 7] = [
@@ -127,9 +127,13 @@ impl Speech {
         on_it.or_else(calls).map(|at| one(message, at, json!(true))).unwrap_or_default()
     }
 
-    /// Finds the words with which a message asks about all trains of a line: "does every A go there?"
+    /// Finds the words with which a message asks about all trains of a line, "does every A go there?", or about all stations with a
+    /// name, "which 23rd St does?".
     #[must_use]
     pub fn find_every(&self, message: &Utterance) -> Vec<Mention> {
+        if let Some(at) = self.which_of_same_name(message) {
+            return one(message, at, json!(true));
+        }
         let runs = (self.line_runs)(message);
         let is_every = |at: &usize| {
             let of = at + 1..at + 4;
@@ -140,6 +144,36 @@ impl Speech {
         let asks = || message.text().contains('?') || has(message, &["do", "does", "is", "are"]);
         let at = (0..message.words().len()).find(is_every).filter(|_| asks());
         at.map(|at| one(message, at, json!(true))).unwrap_or_default()
+    }
+
+    /// Returns the position of "which" before a name that several stations share, if the rest only asks whether it "does" or "has one".
+    fn which_of_same_name(&self, message: &Utterance) -> Option<usize> {
+        const REST: [&str; 14] = [
+            "does",
+            "has",
+            "have",
+            "is",
+            "one",
+            "it",
+            "an",
+            "a",
+            "elevator",
+            "lift",
+            "accessible",
+            "the",
+            "then",
+            "are",
+        ];
+        let count = message.words().len();
+        let at = (0..count).find(|at| matches!(message.word(*at), "which" | "what"))?;
+        let is_article = matches!(message.word(at + 1), "of" | "the");
+        let start = if is_article { at + 2 } else { at + 1 };
+        let stations = self.find_stations(message);
+        let named = stations.iter().find(|mention| mention.words.start == start)?;
+        let is_shared = named.choices.len() > 1 || named.choices.iter().any(|choice| !choice.others.is_empty());
+        let rest = named.words.end..count;
+        let only_asks = !rest.is_empty() && rest.into_iter().all(|at| REST.contains(&message.word(at)));
+        (is_shared && only_asks).then_some(at)
     }
 
     /// Finds the words with which a message asks whether a line goes somewhere: "can the C take me there?"
@@ -161,13 +195,25 @@ impl Speech {
 /// Finds a question about access to one station: "is 135 ok for wheels", "any elevator there?"
 #[must_use]
 pub fn find_access(message: &Utterance) -> Vec<Mention> {
-    if has(message, &NOT_ACCESS) {
+    // "Can I use Classon Av" asks about the station, "use stairs" is a condition.
+    let is_condition = has(message, &["use"]) && !uses_station(message);
+    if has(message, &NOT_ACCESS) || is_condition {
         return Vec::new();
     }
     let at = (0..message.words().len()).find(|at| ACCESS.contains(&message.word(*at)));
     let asks = has(message, &["is", "does", "has", "have", "any", "would", "can", "could", "are"])
         || message.text().contains('?');
     at.filter(|_| asks).map(|at| one(message, at, json!(true))).unwrap_or_default()
+}
+
+/// Whether a message asks if the user can use something, such as a station.
+fn uses_station(message: &Utterance) -> bool {
+    let is_asked = |at: usize| {
+        matches!(message.word(at), "can" | "could")
+            && matches!(message.word(at + 1), "i" | "we" | "she" | "he" | "they")
+    };
+    (0..message.words().len())
+        .any(|at| is_asked(at) && message.word(at + 2) == "use" && !ACCESS.contains(&message.word(at + 3)))
 }
 
 /// Finds a question about saved places: "read me back what you saved for home and work", "where do I live?"
@@ -204,6 +250,9 @@ pub fn find_legs(message: &Utterance) -> Vec<Mention> {
     let is_noun = |at: &usize| {
         matches!(message.word(*at), "bit" | "part" | "leg" | "portion" | "stretch" | "section" | "segment")
     };
+    if let Some(at) = until_change(message) {
+        return one(message, at, json!("first"));
+    }
     let Some(at) = (1..message.words().len()).find(is_noun) else { return Vec::new() };
     let which = match message.word(at - 1) {
         "first" | "1st" => "first",
@@ -215,6 +264,18 @@ pub fn find_legs(message: &Utterance) -> Vec<Mention> {
         _ => "line",
     };
     one(message, at, json!(which))
+}
+
+/// Returns the position of "before" in "how long before I switch": that is the first ride.
+fn until_change(message: &Utterance) -> Option<usize> {
+    const MAX_GAP: usize = 4;
+    let is_change = |at: usize| {
+        matches!(message.word(at), "switch" | "change" | "transfer" | "changing" | "switching" | "transferring")
+    };
+    let is_bound = |at: &usize| matches!(message.word(*at), "before" | "until" | "till" | "til");
+    let asks = has(message, &["how", "long", "many", "stops", "minutes"]);
+    let found = (0..message.words().len()).filter(is_bound).find(|at| (at + 1..at + 1 + MAX_GAP).any(is_change));
+    found.filter(|_| asks)
 }
 
 #[cfg(test)]

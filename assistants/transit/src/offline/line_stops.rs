@@ -33,6 +33,7 @@ pub fn stations_on_line(speech: &'static Speech, example: &str) -> Intent {
         )
         .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("step_free", "stepfree"))
+        .about_trip("ask:stops", move |now, trip| speech.counts_ride(now, trip))
         .aspect("ask:stops", move |outcome| speech.stops_of_line(outcome))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
@@ -56,6 +57,19 @@ fn end_of_trip(earlier: &Slots, now: &Slots, end: &str) -> Option<Choice> {
 }
 
 impl Speech {
+    /// Whether a question for the number of a line's stops is about the ride of a trip, because the line makes it.
+    fn counts_ride(&self, now: &Slots, trip: &Slots) -> bool {
+        let is_bare = listing(&now.value("listing")).is_some_and(|listing| listing.is_bare_count());
+        let names_part = ["start", "end", "direction", "step_free"].iter().any(|slot| now.get(slot).is_some());
+        let [from, to] = ENDS.map(|end| trip.get(end));
+        let (Some(from), Some(to)) = (from, to) else { return false };
+        let lines = lines_of(&now.value("lines"));
+        is_bare
+            && !names_part
+            && !lines.is_empty()
+            && lines.iter().all(|line| self.has_direct_ride(from, to, &json!([line])))
+    }
+
     /// Words the answer: the whole list as the tool gave it, or the part that the message asks for.
     fn stops_of_line(&self, outcome: &Outcome<'_>) -> String {
         let slots = outcome.slots();
@@ -149,7 +163,9 @@ impl Speech {
             );
         };
         match there.len() {
-            1..=MAX_NAMED => format!("Yes, the {line} stops in {area}{usually}: at {}.", wording::join_with_and(&there)),
+            1..=MAX_NAMED => {
+                format!("Yes, the {line} stops in {area}{usually}: at {}.", wording::join_with_and(&there))
+            }
             count => format!("Yes, the {line} stops at {count} stations in {area}{usually}, from {first} to {last}."),
         }
     }

@@ -22,6 +22,13 @@ pub(super) struct Listing {
     pub(super) step_free: bool,
 }
 
+impl Listing {
+    /// Whether it is only the number of all stops.
+    pub(super) fn is_bare_count(&self) -> bool {
+        self.pick == Pick::Count && self.area.is_none() && !self.step_free && !self.is_between
+    }
+}
+
 /// Which stops of a list.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Pick {
@@ -284,10 +291,7 @@ pub(super) fn listing(value: &serde_json::Value) -> Option<Listing> {
 /// Whether a listing decides for the intent of a line's stops. "How many stops on the A" does not: after a trip, it asks about the
 /// ride.
 pub(super) fn decides(choice: &Choice, follows: bool) -> bool {
-    listing(&choice.value).is_some_and(|listing| {
-        let is_bare_count = listing.pick == Pick::Count && listing.area.is_none() && !listing.step_free;
-        follows || !listing.follows && !is_bare_count
-    })
+    listing(&choice.value).is_some_and(|listing| follows || !listing.follows && !listing.is_bare_count())
 }
 
 #[cfg(test)]

@@ -70,7 +70,7 @@ fn save(speech: &'static Speech) -> Intent {
     Intent::new("save_preference")
         .example(format!("My home station is {}.", speech.example_station))
         .about_user()
-        .slot(Slot::text("setting").after(SETTING_CUES))
+        .slot(Slot::text("setting").after(SETTING_CUES).accepting(Speech::may_be_preference))
         .then_calls("save_preference", move |outcome| {
             let (key, value) = speech.parse_preference(outcome.slots().label("setting"))?;
             Some(json!({"key": key, "value": value}))
@@ -221,6 +221,12 @@ fn common_trips() -> Intent {
 }
 
 impl Speech {
+    /// Whether words can be a name and a value. What somebody said is no preference: "my neighbor told me …".
+    fn may_be_preference(text: &str) -> bool {
+        const SAYING: [&str; 8] = ["told", "says", "said", "thinks", "claims", "heard", "asked", "wants"];
+        !Utterance::new(text).words().iter().any(|word| SAYING.contains(&word.folded.as_str()))
+    }
+
     /// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
     #[must_use]
     pub fn parse_preference(&self, setting: &str) -> Option<(String, String)> {

@@ -22,6 +22,8 @@ const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "plac
 /// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
 const CORRECTION_WORDS: [&str; 12] =
     ["no", "not", "sorry", "oops", "wait", "actually", "want", "make", "skip", "forget", "need", "scratch"];
+/// Words that may precede a name in a message that is only that name: "and Fulton?"
+const CONNECTING_WORDS: [&str; 7] = ["and", "n", "or", "what", "about", "how", "then"];
 /// Words that name a station only together with other words: "upper east side".
 const SIDE_WORDS: [&str; 7] = ["north", "south", "east", "west", "upper", "lower", "side"];
 /// Maximum number of words in a station name.
@@ -493,15 +495,19 @@ fn is_misspelt_word_of(name: &str, word: &str) -> bool {
 fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
     let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
     let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
-    let is_named =
-        matches!(before, "meant" | "mean" | "said") || before == "is" && follows_a_key(message, words.start - 1);
+    let sets_key = || words.start > 0 && names_a_key(message, words.start - 1);
+    let is_named = matches!(before, "meant" | "mean" | "said")
+        || before == "is" && follows_a_key(message, words.start - 1)
+        || SAVED_PLACES.iter().any(|(word, _)| *word == before) && sets_key();
     let is_expected =
         PLACE_CUES.contains(&before) || is_named || matches!(message.word(run.end), "to" | "from" | "instead");
     let is_corrected = CORRECTION_WORDS.contains(&before);
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     // "79?" as a whole message names a street.
-    let is_whole = words.len() == message.words().len() && message.said(words.clone()).len() > 1;
+    // So does "and fulton?".
+    let is_other = |at: usize| !words.contains(&at) && !CONNECTING_WORDS.contains(&message.word(at));
+    let is_whole = !(0..message.words().len()).any(is_other) && message.said(words.clone()).len() > 1;
     // "N" alone is a line, or "and"; the avenue has its word.
     let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
@@ -533,7 +539,7 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         // "2+2" is not an avenue.
         _ if !is_expected && !is_whole && letters(message.said(words.clone())) == 0 => false,
-        Rank::One => is_expected || is_corrected || !is_common,
+        Rank::One => is_expected || is_corrected || !is_common || is_whole,
         Rank::Several => {
             is_expected
                 || is_corrected && !is_common

@@ -91,6 +91,24 @@ impl IntentResolver {
         frames
     }
 
+    /// Returns the frames of a question that compares an aspect of the last trip with the trip from or to another place: "is that more
+    /// stops than from Grand Central?"
+    pub(super) fn compared(
+        &self,
+        frame: &Frame,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Vec<Frame>> {
+        let aspect = frame.aspect?;
+        let kind = self.place_kind.as_ref()?;
+        let than = clause.clone().find(|at| annotated.utterance.word(*at) == "than")?;
+        annotated.within(&(than..clause.end)).find(|found| found.kind == *kind)?;
+        let last = dialogue.recent_frames().find(|last| last.intent == frame.intent && last.open.is_empty())?;
+        let last = Frame { aspect: Some(aspect), ..last.repeated() };
+        Some(vec![last, frame.clone()])
+    }
+
     /// Whether a clause only corrects the last question: "I meant Morgan, not Jefferson".
     pub(super) fn corrects(
         &self,

@@ -1,50 +1,123 @@
-//! `cargo xtask browser`: runs the conformance suite of the IndexedDB store in Chromium.
+//! `cargo xtask browser`: tests the engine in Chromium: the conformance suite of the IndexedDB store, and the package for pages. With
+//! `--package`, builds the package as it is published.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use crate::cargo::{self, Workspace};
 use crate::wasm::{Compiler, TARGET};
 use crate::web;
 
+/// The crate that is compiled to the package, and the files that are published with it.
+const CRATE: &str = "threadkeep-browser";
+const FILES: &str = "crates/browser/npm";
+
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Run only the cases whose names contain this text
     filter: Option<String>,
+    /// Build the npm package `@threadkeep/browser` into target/browser-package, and test it
+    #[arg(long)]
+    package: bool,
 }
 
-/// Runs the suite on the workspace that contains the current folder.
+/// Runs the tests on the workspace that contains the current folder.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
-    if let Some(reason) = run_suite(&Workspace::load()?, args.filter.as_deref())? {
+    let workspace = Workspace::load()?;
+    let filter = args.filter.as_deref();
+    let skipped = if args.package { build_package(&workspace, filter)? } else { run_suite(&workspace, filter)? };
+    if let Some(reason) = skipped {
         println!("browser: skipped: {reason}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Runs the suite. If the compiler, Node.js or Chromium is missing, returns the reason.
+/// Runs the suite, and tests the package in a debug build. If the compiler, Node.js or Chromium is missing, returns the reason.
 fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<Option<String>> {
-    if let Some(reason) = web::ensure_browser(workspace) {
-        return Ok(Some(reason));
-    }
-    let compiler = match Compiler::install(workspace)? {
+    let compiler = match prepare(workspace)? {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Some(reason)),
     };
     let mut build = compiler.cargo("build", workspace)?;
-    cargo::run(build.args(["-p", "threadkeep-store-indexeddb", "--example", "suite"]))?;
-    let target = &workspace.target_directory;
-    let folder = target.join("wasm/suite");
-    let tool = target.join("tools/bindgen");
+    cargo::run(build.args(["-p", CRATE, "--lib", "--example", "suite"]))?;
+    let built = workspace.target_directory.join("wasm").join(TARGET).join("debug");
+    let suite = workspace.target_directory.join("wasm/suite");
+    write_module(workspace, &built.join("examples/suite.wasm"), &suite)?;
+    write_module(workspace, &built.join("threadkeep_browser.wasm"), &suite)?;
+    test(workspace, "suite.mjs", &suite, filter)?;
+    test(workspace, "package.mjs", &suite, None)?;
+    Ok(None)
+}
+
+/// Builds the package and tests it. If the compiler, Node.js or Chromium is missing, returns the reason.
+fn build_package(workspace: &Workspace, filter: Option<&str>) -> Result<Option<String>> {
+    let compiler = match prepare(workspace)? {
+        Ok(compiler) => compiler,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    let mut build = compiler.cargo("build", workspace)?;
+    // A page loads the whole module before it can do anything, so size matters more than speed.
+    build.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s").env("CARGO_PROFILE_RELEASE_PANIC", "abort");
+    cargo::run(build.args(["-p", CRATE, "--lib", "--release"]))?;
+    let module = workspace.target_directory.join("wasm").join(TARGET).join("release/threadkeep_browser.wasm");
+    let package = workspace.target_directory.join("browser-package");
+    if package.exists() {
+        fs::remove_dir_all(&package)?;
+    }
+    write_module(workspace, &module, &package)?;
+    copy_files(workspace, &package)?;
+    test(workspace, "package.mjs", &package, filter)?;
+    println!("the package is in {}", workspace.relative(&package));
+    Ok(None)
+}
+
+/// Installs what building and testing need.
+fn prepare(workspace: &Workspace) -> Result<Result<Compiler, String>> {
+    if let Some(reason) = web::ensure_browser(workspace) {
+        return Ok(Err(reason));
+    }
+    web::install(workspace)?;
+    Compiler::install(workspace)
+}
+
+/// Writes a module with its JavaScript side.
+fn write_module(workspace: &Workspace, module: &Path, folder: &Path) -> Result<()> {
     let mut bindgen = cargo::command();
     bindgen
         .args(["run", "--locked", "--quiet", "--manifest-path", "xtask/bindgen/Cargo.toml", "--target-dir"])
-        .arg(tool);
-    bindgen.arg("--").arg(target.join("wasm").join(TARGET).join("debug/examples/suite.wasm")).arg(&folder);
-    cargo::run(bindgen.current_dir(&workspace.root))?;
-    web::install(workspace)?;
+        .arg(workspace.target_directory.join("tools/bindgen"));
+    bindgen.arg("--").arg(module).arg(folder);
+    cargo::run(bindgen.current_dir(&workspace.root))
+}
+
+/// Copies the files that are published with the module, and sets the version.
+fn copy_files(workspace: &Workspace, package: &Path) -> Result<()> {
+    for entry in fs::read_dir(workspace.root.join(FILES))? {
+        let path = entry?.path();
+        fs::copy(&path, package.join(path.file_name().unwrap_or_default()))?;
+    }
+    for license in ["LICENSE-APACHE", "LICENSE-MIT"] {
+        fs::copy(workspace.root.join(license), package.join(license))
+            .with_context(|| format!("cannot copy {license}"))?;
+    }
+    let manifest: PathBuf = package.join("package.json");
+    let mut json: Value = serde_json::from_str(&fs::read_to_string(&manifest)?).context("package.json is not JSON")?;
+    json["version"] = version(workspace)?.into();
+    fs::write(&manifest, format!("{}\n", serde_json::to_string_pretty(&json)?)).context("cannot write package.json")
+}
+
+fn version(workspace: &Workspace) -> Result<String> {
+    let package = workspace.packages.iter().find(|package| package.name == CRATE);
+    Ok(package.with_context(|| format!("there is no package {CRATE}"))?.version.clone())
+}
+
+/// Runs tests of web/tests/engine on the modules in a folder.
+fn test(workspace: &Workspace, file: &str, folder: &Path, filter: Option<&str>) -> Result<()> {
     let mut node = Command::new("node");
-    node.arg("tests/engine/suite.mjs").arg(&folder).args(filter).current_dir(workspace.root.join("web"));
-    cargo::run(node.stdin(Stdio::null()))?;
-    Ok(None)
+    node.arg(format!("tests/engine/{file}")).arg(folder).args(filter).current_dir(workspace.root.join("web"));
+    cargo::run(node.stdin(Stdio::null()))
 }

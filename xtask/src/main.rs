@@ -51,7 +51,7 @@ enum Command {
     Deny,
     /// Check that the crates for browsers compile for wasm32
     Wasm,
-    /// Run the conformance suite of the IndexedDB store in Chromium
+    /// Test the engine in Chromium: the suite of the IndexedDB store, and the npm package; with --package, build the package
     Browser(browser::Args),
     /// Build the web page of `threadkeep serve` in web/dist; with --check, also check it
     Web(web::Args),

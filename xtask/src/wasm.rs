@@ -16,8 +16,8 @@ use crate::cargo::{self, Workspace};
 use crate::debian;
 
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
-/// The library with the store for browsers.
-const CRATES: [&str; 8] = [
+/// The library with the store for browsers, and the package for pages.
+const CRATES: [&str; 9] = [
     "threadkeep-core",
     "threadkeep-context",
     "threadkeep-graph",
@@ -26,6 +26,7 @@ const CRATES: [&str; 8] = [
     "threadkeep-models",
     "threadkeep-agent",
     "threadkeep-store-indexeddb",
+    "threadkeep-browser",
 ];
 /// Debian packages of the compiler and the source of its standard library.
 const COMPILER: [&str; 3] = ["rustc-web", "rust-web-src", "libstd-rust-web-dev"];

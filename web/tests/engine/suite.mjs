@@ -1,17 +1,11 @@
 /**
  * Runs the conformance suite of the IndexedDB store in Chromium: `node suite.mjs FOLDER [PART OF A NAME]`.
  *
- * FOLDER holds the module of stores/indexeddb/examples/suite.rs. Every case runs on the plain store and over faults. A panic ends
+ * FOLDER holds the module of crates/browser/examples/suite.rs. Every case runs on the plain store and over faults. A panic ends
  * the module, so a page that fails is loaded again.
  */
-import { readFile, mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
-import { extname, join } from "node:path";
-import { chromium } from "playwright-core";
+import { assertEqual, createProfile, launch, run as runJourneys, serve } from "./pages.mjs";
 
-const CHROMIUM = process.env["THREADKEEP_CHROMIUM"] ?? "/usr/bin/chromium";
-const TYPES = { ".js": "text/javascript", ".wasm": "application/wasm", ".html": "text/html" };
 /** Pages that run cases at the same time. */
 const PAGES = 2;
 /** Sequences of the comparison with the model, as many as SQLite runs. */
@@ -20,25 +14,10 @@ const SEQUENCES = 64;
 const [folder, filter = ""] = process.argv.slice(2);
 if (folder === undefined) throw new Error("usage: node suite.mjs FOLDER [PART OF A NAME]");
 
-const server = createServer(async (request, response) => {
-  const path = new URL(request.url ?? "/", "http://localhost").pathname;
-  if (path === "/") {
-    response.setHeader("content-type", "text/html").end("<!doctype html><title>Suite</title>");
-    return;
-  }
-  const content = await readFile(join(folder, path)).catch(() => null);
-  const type = /** @type {Record<string, string>} */ (TYPES)[extname(path)] ?? "application/octet-stream";
-  response.writeHead(content === null ? 404 : 200, { "content-type": type }).end(content);
-});
-await new Promise((resolve) => server.listen(0, "127.0.0.1", () => resolve(undefined)));
-const address = /** @type {import("node:net").AddressInfo} */ (server.address());
-const url = `http://127.0.0.1:${address.port}/`;
-const profile = await mkdtemp(join(tmpdir(), "threadkeep-suite-"));
-const browser = await chromium.launchPersistentContext(profile, {
-  executablePath: CHROMIUM,
-  headless: true,
-  args: ["--no-sandbox"],
-});
+const server = await serve(folder);
+const url = server.url;
+const profile = await createProfile();
+const browser = await launch(profile.folder);
 
 /** @param {import("playwright-core").Page} page */
 async function load(page) {
@@ -126,22 +105,9 @@ const journeys = [
   ["another_tab_is_woken", anotherTabIsWoken],
   ["a_later_version_is_refused", laterVersionIsRefused],
 ];
-for (const [name, journey] of journeys.filter(([name]) => name.includes(filter))) {
-  total += 1;
-  const failure = await journey().then(
-    () => null,
-    (error) => String(error),
-  );
-  console.log(`${name} ... ${failure === null ? "ok" : "FAILED"}`);
-  if (failure !== null) failures.push(`${name}: ${failure}`);
-}
-
-/** @param {unknown} actual @param {unknown} expected */
-function assertEqual(actual, expected) {
-  if (JSON.stringify(actual) !== JSON.stringify(expected)) {
-    throw new Error(`expected ${JSON.stringify(expected)}, got ${JSON.stringify(actual)}`);
-  }
-}
+const ofJourneys = await runJourneys(journeys, filter);
+total += ofJourneys.total;
+failures.push(...ofJourneys.failures);
 
 /** @param {number} index @param {string} name @param {unknown[]} values */
 async function call(index, name, ...values) {
@@ -190,7 +156,7 @@ if (process.env["MEASURE"] !== undefined) {
 }
 await browser.close();
 server.close();
-await rm(profile, { recursive: true, force: true });
+await profile.remove();
 for (const failure of failures) console.log(`\n${failure}`);
 console.log(`\n${total - failures.length} of ${total} cases passed in Chromium, in ${((Date.now() - start) / 1000).toFixed(1)} s`);
 process.exitCode = failures.length === 0 && total > 0 ? 0 : 1;

@@ -4,16 +4,14 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use futures::channel::oneshot;
-use futures::future::BoxFuture;
-use js_sys::{Date, Function, Reflect};
+use js_sys::{Function, Reflect};
+use threadkeep_browser::BrowserRuntime;
 use threadkeep_core::{
-    Backend, Batch, Consistency, Content, Fingerprint, IdempotencyKey, MessageId, MessageQuery, MonotonicTime,
-    NewMessage, OpenThread, Role, Runtime, Scope, StoreError, ThreadId, Timestamp,
+    Backend, Batch, Consistency, Content, Fingerprint, IdempotencyKey, MessageId, MessageQuery, NewMessage, OpenThread,
+    Role, Scope, StoreError, ThreadId, Timestamp,
 };
 use threadkeep_store_conformance::{Capabilities, Factory, Instance, case_names, property_test, run_case_on};
 use threadkeep_store_indexeddb::{Durability, IndexedDbStore};
@@ -168,29 +166,5 @@ impl Drop for BrowserInstance {
                 let _ = IndexedDbStore::delete(&name).await;
             });
         }
-    }
-}
-
-/// The runtime of a page. Its times are those of the date, which suffices for time limits of a test.
-struct BrowserRuntime;
-
-impl Runtime for BrowserRuntime {
-    fn now(&self) -> MonotonicTime {
-        MonotonicTime::from_nanos(0) + Duration::from_secs_f64(Date::now() / 1000.0)
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        let (sender, slept) = oneshot::channel::<()>();
-        let wake = Closure::once_into_js(move || drop(sender));
-        let millis = JsValue::from_f64(duration.as_secs_f64() * 1000.0);
-        let set_timeout = Reflect::get(&js_sys::global(), &"setTimeout".into()).unwrap_or_default();
-        let _ = set_timeout.unchecked_into::<Function>().call2(&JsValue::UNDEFINED, &wake, &millis);
-        Box::pin(async move {
-            let _ = slept.await;
-        })
-    }
-
-    fn spawn(&self, task: BoxFuture<'static, ()>) {
-        wasm_bindgen_futures::spawn_local(task);
     }
 }

@@ -244,7 +244,7 @@ pub fn lines_to(speech: &'static Speech) -> Intent {
                     "go to",
                 ])
                 .asks("To which station?")
-                .narrowed_by(|choices, slots| on_lines_or_same_name(choices, slots)),
+                .narrowed_by(on_lines_or_same_name),
         )
         .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &["from", "to"])

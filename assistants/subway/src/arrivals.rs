@@ -116,7 +116,7 @@ impl Subway {
         };
         let heading = direction.map(|direction| heading_of(direction, &found.ids(), &line_names)).transpose()?;
         let (mut arrivals, live) = self.get_arrivals(&found.ids(), &line_names, now).await;
-        // For a line that does not go there, the station only tells the direction.
+        // For a line that does not go there, the station only decides the direction.
         let goes = |lines: &BTreeSet<String>| line_name.as_ref().is_none_or(|line| lines.contains(line));
         let goal = direction.and_then(|direction| lines_towards(direction, &found.ids()));
         let goal = goal.filter(|(_, lines)| goes(lines));

@@ -400,7 +400,7 @@ impl Slot {
         Self { is_text: true, ..Self::optional(name, TEXT_KIND) }
     }
 
-    /// Leaves a text slot empty if `accepts` rejects the words: "my neighbour told me the 4 is quicker" is no preference.
+    /// Leaves a text slot empty if `accepts` rejects the words: "my neighbour says the 4 is quicker" is no preference.
     #[must_use]
     pub fn accepting(mut self, accepts: impl Fn(&str) -> bool + Portable) -> Self {
         self.accepts = Some(Box::new(accepts));

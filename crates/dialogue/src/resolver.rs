@@ -87,7 +87,7 @@ enum Class {
 /// A function that returns the word that a misspelt word of an utterance stands for.
 pub(crate) type SpellingFn = fn(&Utterance, usize) -> Option<String>;
 
-/// A function that tells whether a message asks for an aspect.
+/// A function that returns whether a message asks for an aspect.
 pub(crate) type AsksFn = fn(&Utterance) -> bool;
 
 /// A class and its score for a clause.

@@ -221,7 +221,7 @@ fn common_trips() -> Intent {
 }
 
 impl Speech {
-    /// Whether words can be a name and a value. What somebody said is no preference: "my neighbor told me …".
+    /// Whether words can be a name and a value. What others said is no preference: "my neighbor said …".
     fn may_be_preference(text: &str) -> bool {
         const SAYING: [&str; 8] = ["told", "says", "said", "thinks", "claims", "heard", "asked", "wants"];
         !Utterance::new(text).words().iter().any(|word| SAYING.contains(&word.folded.as_str()))

@@ -136,7 +136,7 @@ pub fn route_intent(speech: &'static Speech, example: &str, live_tool: &str) -> 
 /// Calls the route tool: with live trains if the message asks about now.
 fn routed(speech: &'static Speech, intent: Intent, live_tool: &str) -> Intent {
     let answer = |says: fn(&str) -> String| move |outcome: &Outcome<'_>| speech.route_answer(outcome, says);
-    // Without live trains, a route does not tell when they leave.
+    // Without live trains, a route does not show when they leave.
     let when: &[&str] = if live_tool == ROUTE { &[] } else { &["ask:wait", "ask:later"] };
     let intent = when.iter().fold(intent, |intent, aspect| {
         intent.aspect(aspect, answer(|text| departures(text).unwrap_or_else(|| text.to_owned())))

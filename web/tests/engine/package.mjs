@@ -187,7 +187,7 @@ async function anotherTabSeesEveryChange() {
   const append = (/** @type {number} */ count) =>
     inTab(
       writer,
-      async (tk, [thread, count]) => {
+      async (_tk, [thread, count]) => {
         for (let number = 0; number < count; number += 1) {
           await /** @type {any} */ (window).store.append(thread, { role: "user", text: `message ${number}` });
         }

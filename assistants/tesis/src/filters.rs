@@ -162,6 +162,7 @@ pub(crate) fn split(question: &str) -> SplitQuestion {
         words: folded.iter().map(String::as_str).collect(),
         used: vec![false; typed.len()],
         filters: Filters::default(),
+        excluded_court_end: None,
     };
     for at in 0..typed.len() {
         reader.epoca(at);
@@ -178,6 +179,8 @@ struct Reader<'a> {
     words: Vec<&'a str>,
     used: Vec<bool>,
     filters: Filters,
+    /// Where the words of the last excluded court end.
+    excluded_court_end: Option<usize>,
 }
 
 impl Reader<'_> {
@@ -343,6 +346,14 @@ impl Reader<'_> {
         (1..=3).any(|back| ["sea", "sean"].contains(&self.before(at, back)) && self.before(at, back + 1) == "no")
     }
 
+    /// Whether only connectors separate a court from an excluded one: `menos de la Primera Sala y de la Segunda`.
+    fn continues_excluded_courts(&self, at: usize) -> bool {
+        let between = |end: usize| self.words.get(end..at);
+        let words = self.excluded_court_end.and_then(between).unwrap_or_default();
+        words.iter().any(|word| ["y", "e", "o", "ni"].contains(word))
+            && words.iter().all(|word| ["y", "e", "o", "ni", "de", "la", "del", "los"].contains(word))
+    }
+
     /// Whether an adjective modifies no noun of the topic: `¿y laborales?`, `las penales`, but not `acción penal`.
     fn stands_alone(&self, at: usize) -> bool {
         const AFTER: [&str; 19] = [
@@ -397,6 +408,7 @@ impl Reader<'_> {
         if self.used[at] {
             return;
         }
+        let is_excluded = self.is_excluded(at) || self.is_negated(at) || self.continues_excluded_courts(at);
         let (court, length): (&[&str], usize) = match (self.word(at), self.word(at + 1)) {
             ("primera", "sala") | ("1a", "sala") => (&["primera_sala"], 2),
             ("segunda", "sala") | ("2a", "sala") => (&["segunda_sala"], 2),
@@ -418,9 +430,16 @@ impl Reader<'_> {
             ("pleno", _) if ["del", "el"].contains(&self.before(at, 1)) => (&["pleno"], 1),
             _ => return,
         };
-        let is_excluded = self.is_excluded(at) || self.is_negated(at);
-        let courts = ALL_COURTS.iter().filter(|other| court.contains(other) != is_excluded);
-        self.filters.instancias.extend(courts.map(|court| (*court).to_owned()));
+        let courts = &mut self.filters.instancias;
+        if is_excluded {
+            self.excluded_court_end = Some(at + length);
+            if courts.is_empty() {
+                courts.extend(ALL_COURTS.map(str::to_owned));
+            }
+            courts.retain(|own| !court.contains(&own.as_str()));
+        } else {
+            courts.extend(court.iter().map(|court| (*court).to_owned()));
+        }
         self.mark(at, at + length);
         self.mark_connectors(at);
     }
@@ -517,6 +536,12 @@ mod tests {
         );
         let without_second = split("materia laboral, pero que no sea de la Segunda Sala").filters;
         assert_eq!(without_second.describe(), "materia laboral, sin segunda sala");
+        let courts = |question: &str| split(question).filters.instancias;
+        assert_eq!(
+            courts("despido, menos de la Primera Sala y de la Segunda Sala"),
+            ["pleno", "plenos_regionales", "plenos_de_circuito", "tribunales_colegiados"]
+        );
+        assert_eq!(courts("despido de la Primera Sala, excepto de la Segunda Sala"), ["primera_sala"]);
         check("criterios clasificados en materia penal", Filters { materias: penal(), ..none() }, "criterios");
         check("tesis publicadas en 2024", Filters { years: Some((2024, 2024)), ..none() }, "tesis");
         check("y en materia penal?", Filters { materias: vec!["penal".to_owned()], ..none() }, "y");

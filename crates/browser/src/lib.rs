@@ -9,11 +9,9 @@ mod error;
 mod json;
 mod platform;
 
-use std::cell::Cell;
 use std::future::pending;
 use std::io::Cursor;
 use std::pin::pin;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::StreamExt;
@@ -96,7 +94,7 @@ impl Threadkeep {
     /// Finds the thread with a key or an id, or creates it.
     ///
     /// # Errors
-    /// `invalid` for invalid options.
+    /// `invalid_request` for invalid options.
     #[wasm_bindgen(js_name = openThread, unchecked_return_type = "OpenedThread")]
     pub async fn open_thread(
         &self,
@@ -123,7 +121,7 @@ impl Threadkeep {
     /// Lists threads, the most recently changed first.
     ///
     /// # Errors
-    /// `invalid` for invalid options.
+    /// `invalid_request` for invalid options.
     #[wasm_bindgen(unchecked_return_type = "ThreadPage")]
     pub async fn threads(
         &self,
@@ -152,7 +150,8 @@ impl Threadkeep {
     /// Appends messages in order, all or none. With an idempotency key, a repeated request is stored once.
     ///
     /// # Errors
-    /// `not_found` for an unknown thread, `conflict` if the thread is not at the expected position, `limit_exceeded`, `invalid`.
+    /// `not_found` for an unknown thread, `seq_conflict` if the thread is not at the expected position, `limit_exceeded`,
+    /// `invalid_request`.
     #[wasm_bindgen(unchecked_return_type = "Appended")]
     pub async fn append(
         &self,
@@ -170,7 +169,7 @@ impl Threadkeep {
     /// Reads messages, oldest first: the newest ones, or those before or after a position.
     ///
     /// # Errors
-    /// `not_found` for an unknown thread, `invalid` for invalid options.
+    /// `not_found` for an unknown thread, `invalid_request` for invalid options.
     #[wasm_bindgen(unchecked_return_type = "MessagePage")]
     pub async fn messages(
         &self,
@@ -223,7 +222,7 @@ impl Threadkeep {
     /// Recalls messages that may answer a question, best first.
     ///
     /// # Errors
-    /// `invalid` for invalid options.
+    /// `invalid_request` for invalid options.
     #[wasm_bindgen(unchecked_return_type = "RecalledMessage[]")]
     pub async fn recall(
         &self,
@@ -238,7 +237,7 @@ impl Threadkeep {
     /// Searches messages by their words. The query has the syntax of `threadkeep search`.
     ///
     /// # Errors
-    /// `invalid` for invalid options.
+    /// `invalid_request` for invalid options.
     #[wasm_bindgen(unchecked_return_type = "SearchResults")]
     pub async fn search(
         &self,
@@ -271,8 +270,6 @@ impl Threadkeep {
         let options = SubscribeOptions { start, ..SubscribeOptions::default() };
         let mut updates = self.memory.subscribe(&self.scope, thread, options).await.to_js()?;
         let (stop, stopped) = oneshot::channel::<()>();
-        let is_active = Rc::new(Cell::new(true));
-        let active = Rc::clone(&is_active);
         wasm_bindgen_futures::spawn_local(async move {
             let mut stopped = pin!(async {
                 // The browser drops a `Subscription` that the page no longer refers to. The listener is still called.
@@ -280,20 +277,18 @@ impl Threadkeep {
                     pending::<()>().await;
                 }
             });
-            while let Either::Left((Some(update), _)) = select(updates.next(), stopped.as_mut()).await {
+            // `select` polls its first future first, so a listener that has been stopped is not called again.
+            while let Either::Right((Some(update), _)) = select(stopped.as_mut(), updates.next()).await {
                 let update = match update {
                     Ok(update) => to_js(&UpdateJson::from(&*update)),
                     Err(error) => Err(error).to_js(),
                 };
                 let (Ok(value) | Err(value)) = update;
-                if !active.get() {
-                    return;
-                }
                 // An exception of the listener concerns only the listener.
                 let _ = listener.call1(&JsValue::NULL, &value);
             }
         });
-        Ok(Subscription { is_active, stop })
+        Ok(Subscription { stop })
     }
 
     /// Calls a function with each line of an export in Threadkeep's format (JSON Lines). Returns the number of lines.
@@ -323,7 +318,7 @@ impl Threadkeep {
     /// nothing.
     ///
     /// # Errors
-    /// `invalid` if the format is unknown. Items that cannot be imported are in the report.
+    /// `invalid_request` if the format is unknown. Items that cannot be imported are in the report.
     #[wasm_bindgen(unchecked_return_type = "ImportReport")]
     pub async fn import(&self, bytes: Vec<u8>) -> Result<JsValue, JsValue> {
         let reader = threadkeep_formats::open_stream(Box::new(Cursor::new(bytes)), None);
@@ -339,7 +334,6 @@ impl Threadkeep {
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Subscription {
-    is_active: Rc<Cell<bool>>,
     stop: oneshot::Sender<()>,
 }
 
@@ -347,7 +341,6 @@ pub struct Subscription {
 impl Subscription {
     /// Ends the subscription. The listener is not called again.
     pub fn stop(self) {
-        self.is_active.set(false);
         // Fails if the subscription has already ended.
         let _ = self.stop.send(());
     }

@@ -15,17 +15,20 @@ export interface ThreadkeepError extends Error {
   code:
     | "not_found"
     | "denied"
-    | "conflict"
     | "changed_meanwhile"
     | "seq_conflict"
     | "idempotency_key_reused"
-    | "invalid"
+    | "message_id_taken"
+    | "external_id_taken"
+    | "conflict"
+    | "invalid_request"
     | "invalid_policy"
     | "unsupported"
     | "limit_exceeded"
     | "unavailable"
+    | "corrupt"
     | "incompatible"
-    | "internal";
+    | "internal_error";
 }
 
 export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };

@@ -83,6 +83,22 @@ impl StoreError {
         Self::Unavailable { reason, maybe_applied: false, source: None }
     }
 
+    /// Returns the stable name of the kind of error, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound(_) => "not_found",
+            Self::Denied(_) => "denied",
+            Self::Conflict(conflict) => conflict.code(),
+            Self::Invalid { .. } => "invalid_request",
+            Self::Unsupported(_) => "unsupported",
+            Self::LimitExceeded { .. } => "limit_exceeded",
+            Self::Unavailable { .. } => "unavailable",
+            Self::Corrupt { .. } => "corrupt",
+            Self::Incompatible(_) => "incompatible",
+        }
+    }
+
     /// Whether the same call may succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
@@ -169,6 +185,21 @@ pub enum Conflict {
     /// A thread with this id already exists.
     #[error("a thread with this id already exists")]
     Thread,
+}
+
+impl Conflict {
+    /// Returns the stable name of the kind of conflict, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Change { .. } | Self::Record { .. } => "changed_meanwhile",
+            Self::Seq { .. } => "seq_conflict",
+            Self::IdempotencyKey => "idempotency_key_reused",
+            Self::MessageId { .. } => "message_id_taken",
+            Self::ExternalId { .. } => "external_id_taken",
+            Self::Thread => "conflict",
+        }
+    }
 }
 
 /// Why a store is unavailable.

@@ -38,6 +38,18 @@ pub enum MemoryError {
 }
 
 impl MemoryError {
+    /// Returns the stable name of the kind of error, for programs.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Invalid { .. } => "invalid_request",
+            Self::Context(_) => "invalid_policy",
+            Self::Contended { .. } => "unavailable",
+            Self::Embedder(_) | Self::Model(_) => "internal_error",
+        }
+    }
+
     /// Whether the same call can succeed later.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -124,11 +124,11 @@ impl Error {
 
 impl From<MemoryError> for Error {
     fn from(error: MemoryError) -> Self {
-        let message = error.to_string();
+        let (code, message) = (error.code(), error.to_string());
         match error {
             MemoryError::Store(error) => Self::from(error),
             MemoryError::Invalid { field, .. } => Self::invalid(field, message),
-            MemoryError::Context(_) => Self::invalid("policy", message).code("invalid_policy"),
+            MemoryError::Context(_) => Self::invalid("policy", message).code(code),
             MemoryError::Contended { .. } => unavailable(message),
             _ => Self::internal(message),
         }
@@ -152,17 +152,17 @@ impl From<AgentError> for Error {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        let message = error.to_string();
+        let (code, message) = (error.code(), error.to_string());
         match error {
             StoreError::NotFound(Kind::Thread) => Self::not_found("thread"),
             StoreError::NotFound(Kind::Message) => Self::not_found("message"),
             StoreError::NotFound(Kind::Record) => Self::not_found("record"),
             StoreError::NotFound(_) => Self::not_found("resource"),
-            StoreError::Denied(_) => Self::forbidden("denied", message),
+            StoreError::Denied(_) => Self::forbidden(code, message),
             StoreError::Conflict(conflict) => conflict_error(&conflict, message),
             StoreError::Invalid { field, .. } => Self::invalid(field, message),
-            StoreError::Unsupported(_) => Self::new(ErrorKind::Unsupported, "unsupported", message),
-            StoreError::LimitExceeded { limit, .. } => Self::invalid(limit, message).code("limit_exceeded"),
+            StoreError::Unsupported(_) => Self::new(ErrorKind::Unsupported, code, message),
+            StoreError::LimitExceeded { limit, .. } => Self::invalid(limit, message).code(code),
             StoreError::Unavailable { .. } => unavailable(message),
             _ => Self::internal(message),
         }
@@ -214,18 +214,17 @@ impl From<KeyError> for Error {
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 
 fn conflict_error(conflict: &Conflict, message: String) -> Error {
-    let outdated = |message, version| {
-        Error::new(ErrorKind::Outdated, "changed_meanwhile", message).param("If-Match").version(version)
-    };
-    let conflicted = |code, message| Error::new(ErrorKind::Conflict, code, message);
+    let code = conflict.code();
+    let outdated = |message, version| Error::new(ErrorKind::Outdated, code, message).param("If-Match").version(version);
+    let conflicted = |message| Error::new(ErrorKind::Conflict, code, message);
     match conflict {
         Conflict::Change { actual, .. } => outdated(message, *actual),
-        Conflict::Seq { .. } => conflicted("seq_conflict", message).param("expected_seq"),
-        Conflict::IdempotencyKey => conflicted("idempotency_key_reused", message).param("Idempotency-Key"),
-        Conflict::MessageId { .. } => conflicted("message_id_taken", message).param("id"),
-        Conflict::ExternalId { .. } => conflicted("external_id_taken", message).param("external_id"),
+        Conflict::Seq { .. } => conflicted(message).param("expected_seq"),
+        Conflict::IdempotencyKey => conflicted(message).param("Idempotency-Key"),
+        Conflict::MessageId { .. } => conflicted(message).param("id"),
+        Conflict::ExternalId { .. } => conflicted(message).param("external_id"),
         Conflict::Record { actual, .. } => outdated(message, actual.unwrap_or_default()),
-        _ => conflicted("conflict", message),
+        _ => conflicted(message),
     }
 }
 

@@ -151,8 +151,8 @@ async function errorsHaveCodes() {
   });
   const codes = errors.map(([, code]) => code);
   assertEqual(codes, [
-    "not_found", "invalid", "not_found", "invalid", "invalid", "seq_conflict", "limit_exceeded", "invalid", "invalid_policy",
-    "invalid", "invalid", "invalid", null,
+    "not_found", "invalid_request", "not_found", "invalid_request", "invalid_request", "seq_conflict", "limit_exceeded",
+    "invalid_request", "invalid_policy", "invalid_request", "invalid_request", "invalid_request", null,
   ]);
   if (!String(errors[7]?.[2]).includes("windw")) throw new Error(`the field is not named: ${errors[7]?.[2]}`);
   assertEqual(errors.at(-1), ["TypeError", null, "the caller's own"]);
@@ -198,9 +198,19 @@ async function anotherTabSeesEveryChange() {
   await reader.waitForFunction(() => /** @type {any} */ (window).seen.length >= 21);
   const seqs = await reader.evaluate(() => /** @type {any} */ (window).seen.map((/** @type {any} */ message) => message.seq));
   assertEqual(seqs, Array.from({ length: 21 }, (_, index) => index + 1));
-  await reader.evaluate(() => /** @type {any} */ (window).subscription.stop());
+  await inTab(
+    reader,
+    async (tk, thread) => {
+      /** @type {any} */ (window).subscription.stop();
+      // A second subscription shows when the stopped one would have been called.
+      const store = await tk.Threadkeep.open({ database: "tabs" });
+      const state = Object.assign(window, { later: 0 });
+      await store.subscribe(thread, () => (state.later += 1));
+    },
+    thread,
+  );
   await append(3);
-  await reader.waitForTimeout(1_500);
+  await reader.waitForFunction(() => /** @type {any} */ (window).later >= 3);
   assertEqual(await reader.evaluate(() => /** @type {any} */ (window).seen.length), 21);
   await writer.close();
   await reader.close();

@@ -236,12 +236,11 @@ impl Shared {
         }
         let mut row = view.row;
         row.edited = row.edited.filter(|_| !is_last);
-        row.writes += 1;
         let mut writes = Writes::new();
         writes.command("LTRIM", &format!("{base}:p"), [edits.len().to_string(), "-1".to_owned()]);
-        let effects = crate::shared::WriteEffects { is_quiet: true, ..Default::default() };
-        // If another process wrote to the thread meanwhile, the next round repeats this one.
-        self.write(tenant, thread, Some(&view.revision), Some(&row), writes, effects).await.map(|_| ())
+        // Without a mark: a reader that settled it would list the thread as changed. If another process wrote to the thread meanwhile, the
+        // next round repeats this one.
+        self.write_quietly(tenant, thread, &view.revision, &row, writes).await.map(|_| ())
     }
 
     async fn apply_edit(&self, base: &str, part: &str, row: &Row, edit: &str) -> Result<()> {

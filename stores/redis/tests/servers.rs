@@ -171,6 +171,30 @@ async fn a_marked_thread_is_listed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_correction_of_the_index_is_not_listed_as_a_change() {
+    let Some(server) = Server::start(&[]) else { return };
+    let store = RedisStore::open(&format!("{}?background=off", url(&server))).await.unwrap();
+    let backend = store.backend();
+    let memory = Memory::new(backend.clone());
+    let thread = memory.open(&ana()).await.unwrap().thread.id;
+    memory.append(&ana(), thread, Draft::user("the platform is closed")).await.unwrap();
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    let id = memory.newest(&ana(), thread, 1).await.unwrap()[0].id;
+    memory.erase_messages(&ana(), thread, &[id]).await.unwrap();
+    let cursor = backend.store.list_changed_threads(&ana(), None, 10, now()).await.unwrap().cursor;
+    // The mark of another process, whose write to the thread is in progress.
+    let time = server.run(&["time"]);
+    let seconds = time.lines().next().unwrap();
+    let mark = format!("{thread}/m");
+    assert_eq!(server.run(&["hset", "threadkeep:{tenant/acme}:q", &mark, &format!("{seconds}:-u/ana")]), "1");
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    let changed = backend.store.list_changed_threads(&ana(), Some(&cursor), 10, now()).await.unwrap();
+    assert!(changed.threads.is_empty() && !changed.reset, "{changed:?}");
+    assert!(find(&backend, "platform").await.is_empty());
+    assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn instances_wake_each_other() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = format!("redis-cluster://{}?prefix=wake", cluster.addresses());

@@ -34,16 +34,23 @@ pub(crate) fn from_js<T: DeserializeOwned>(name: &str, value: &JsValue) -> Resul
 }
 
 /// Parses a plain object into a type that ignores unknown fields, and rejects them nevertheless.
-pub(crate) fn from_js_checked<T: DeserializeOwned + Default + Serialize>(
-    name: &str,
-    value: &JsValue,
-) -> Result<T, JsValue> {
-    let given: Map = from_js(name, value)?;
-    let known = serde_json::to_value(T::default()).map_err(|error| invalid(name, &error.to_string()))?;
-    match given.keys().find(|field| known.get(field).is_none()) {
-        Some(field) => Err(invalid(name, &format!("unknown field `{field}`"))),
-        None => from_js(name, value),
+pub(crate) fn from_js_checked<T: DeserializeOwned + Serialize>(name: &str, value: &JsValue) -> Result<T, JsValue> {
+    let given: Value = from_js(name, value)?;
+    let parsed: T = from_js(name, value)?;
+    let known = serde_json::to_value(&parsed).map_err(|error| invalid(name, &error.to_string()))?;
+    match find_unknown_field(&given, &known) {
+        Some(path) => Err(invalid(name, &format!("unknown field `{path}`"))),
+        None => Ok(parsed),
     }
+}
+
+/// Returns the path of a field of an object that is not in the serialized form of what was parsed from the object.
+fn find_unknown_field(given: &Value, known: &Value) -> Option<String> {
+    let (Value::Object(given), Value::Object(known)) = (given, known) else { return None };
+    given.iter().find_map(|(field, value)| match known.get(field) {
+        None => Some(field.clone()),
+        Some(known) => find_unknown_field(value, known).map(|rest| format!("{field}.{rest}")),
+    })
 }
 
 /// Creates a plain object.

@@ -136,6 +136,7 @@ async function errorsHaveCodes() {
       () => store.append(thread, { role: "user", text: "?" }, { expected_seq: 7 }),
       () => store.append(thread, { role: "user", text: "x".repeat(2 ** 25) }),
       () => store.context(thread, "?", { windw: 3 }),
+      () => store.context(thread, "?", { recall: { lmit: 3 } }),
       () => store.context(thread, "?", { budget: 1 }),
       () => store.messages(thread, { limit: 0 }),
       () => store.import(new Uint8Array([1, 2, 3])),
@@ -152,9 +153,12 @@ async function errorsHaveCodes() {
   const codes = errors.map(([, code]) => code);
   assertEqual(codes, [
     "not_found", "invalid_request", "not_found", "invalid_request", "invalid_request", "seq_conflict", "limit_exceeded",
-    "invalid_request", "invalid_policy", "invalid_request", "invalid_request", "invalid_request", null,
+    "invalid_request", "invalid_request", "invalid_policy", "invalid_request", "invalid_request", "invalid_request", null,
   ]);
-  if (!String(errors[7]?.[2]).includes("windw")) throw new Error(`the field is not named: ${errors[7]?.[2]}`);
+  for (const [index, field] of /** @type {[number, string][]} */ ([[7, "windw"], [8, "recall.lmit"]])) {
+    const message = String(errors[index]?.[2]);
+    if (!message.includes(field)) throw new Error(`the field ${field} is not named: ${message}`);
+  }
   assertEqual(errors.at(-1), ["TypeError", null, "the caller's own"]);
   await page.close();
 }

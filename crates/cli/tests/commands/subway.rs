@@ -312,6 +312,34 @@ fn servers_reload_a_new_timetable() {
     assert_eq!(answer(), with_second);
 }
 
+/// Only lookups by callers who may write count as trips of their user.
+#[test]
+fn a_route_with_a_read_key_is_no_trip_of_the_user() {
+    let cli = without_network();
+    let key = |name: &str, role: &str| {
+        let created = cli.json(&["keys", "create", name, "--for-user", "ana", "--role", role]);
+        format!("authorization: Bearer {}\r\n", created["key"].as_str().unwrap())
+    };
+    let (read, write) = (key("reader", "read"), key("writer", "write"));
+    let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "subway"]);
+    command.env("MTA_FEEDS", "http://127.0.0.1:9");
+    let server = Server::start_with(command);
+    let look_up = |key: &str| {
+        let answer = server.ask_with("GET /route?from=South+Ferry&to=Rector+St+on+the+1", key, "");
+        assert!(answer.starts_with("HTTP/1.1 200 OK"), "{answer}");
+    };
+    let trips = || {
+        let headers = format!("{write}content-type: application/json\r\n");
+        server.ask_with("POST /chat", &headers, r#"{ "message": "What are my usual trips?" }"#)
+    };
+    (0..3).for_each(|_| look_up(&read));
+    let before = trips();
+    assert!(before.starts_with("HTTP/1.1 200 OK") && !before.contains("South Ferry"), "{before}");
+    (0..3).for_each(|_| look_up(&write));
+    let after = trips();
+    assert!(after.contains("South Ferry"), "{after}");
+}
+
 #[test]
 fn config_check_reports_the_state_of_the_timetable() {
     let cli = Cli::new();

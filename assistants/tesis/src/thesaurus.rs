@@ -86,6 +86,7 @@ const GROUPS: &str = "
     obligatorio obligatoria obligacion deber debe
     garantia fianza aval caucion hipoteca prenda
     propiedad dueno propietario inmueble casa terreno bienes
+    dueno duena titular
     domicilio morada hogar vivienda
     cateo allanamiento registro intervencion comunicaciones
     edad anos mayoria mayor

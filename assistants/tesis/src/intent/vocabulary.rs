@@ -26,6 +26,8 @@ pub(super) struct Vocabulary {
     pub(super) legal: Vec<String>,
     /// Other words outside of the topic that do not belong to talk about sources.
     pub(super) unknown: Vec<String>,
+    /// How many of the other words are common in legal matters.
+    pub(super) weak: usize,
     /// The number of words of the topic.
     pub(super) topic: usize,
     /// Whether any word concerns law, an answer or a source.
@@ -67,6 +69,7 @@ impl Words {
                 if is_law {
                     vocabulary.legal.push(word);
                 } else if word.len() > MAX_SHORT || is_weak {
+                    vocabulary.weak += usize::from(is_weak);
                     vocabulary.unknown.push(word);
                 }
             }

@@ -357,7 +357,8 @@ impl Attribute {
             (
                 Self::Materia,
                 &[
-                    "materia",
+                    "materia ",
+                    "materias ",
                     "es penal",
                     "es civil",
                     "es laboral",

@@ -104,7 +104,12 @@ impl Filters {
             _ => self.epocas.iter().map(|epoca| epoca::name(*epoca)).collect(),
         };
         parts.extend(self.tipo.clone());
-        parts.extend(self.materias.iter().map(|materia| format!("materia {materia}")));
+        let excluded: Vec<&str> =
+            ALL_MATERIAS.into_iter().filter(|materia| !self.materias.iter().any(|own| own == materia)).collect();
+        match excluded.as_slice() {
+            [materia] => parts.push(format!("sin materia {materia}")),
+            _ => parts.extend(self.materias.iter().map(|materia| format!("materia {materia}"))),
+        }
         let excluded: Vec<&str> =
             ALL_COURTS.into_iter().filter(|court| !self.instancias.iter().any(|own| own == court)).collect();
         match excluded.as_slice() {
@@ -130,8 +135,26 @@ const ALL_COURTS: [&str; 6] =
     ["pleno", "primera_sala", "segunda_sala", "plenos_regionales", "plenos_de_circuito", "tribunales_colegiados"];
 
 /// Words that exclude what follows.
-const EXCLUSIONS: [&str; 10] =
-    ["excluye", "excluyendo", "quita", "quitando", "descarta", "descartando", "elimina", "menos", "excepto", "salvo"];
+const EXCLUSIONS: [&str; 15] = [
+    "excluye",
+    "excluyendo",
+    "quita",
+    "quitando",
+    "descarta",
+    "descartando",
+    "elimina",
+    "menos",
+    "excepto",
+    "salvo",
+    "excluya",
+    "quite",
+    "descarte",
+    "elimine",
+    "omite",
+];
+
+/// The subjects, of which a filter can exclude some.
+const ALL_MATERIAS: [&str; 7] = ["administrativa", "civil", "comun", "constitucional", "laboral", "mercantil", "penal"];
 
 const MATERIAS: [(&str, &str); 18] = [
     ("familia", "civil"),
@@ -249,7 +272,7 @@ impl Reader<'_> {
         let is_name = ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at))
             && (["la", "igual", "misma"].contains(&self.before(at, 1)) || self.is_alone(at));
         if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca || is_name) {
-            if self.is_excluded(at) {
+            if self.is_excluded(at) || self.is_negated(at) {
                 self.filters.epocas.extend((FIRST_EPOCA..=LAST_EPOCA).filter(|other| *other != epoca));
             } else if !self.filters.epocas.contains(&epoca) {
                 self.filters.epocas.push(epoca);
@@ -275,6 +298,7 @@ impl Reader<'_> {
         let is_negated_after = self.word(at + 1) == "no" && ["", "y", "por", "porfa"].contains(&self.word(at + 2));
         let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1))
             || self.is_excluded(at)
+            || self.before(at, 1) == "de" && self.before(at, 2) == "nada"
             // `¿Cuál no es jurisprudencia?`
             || ["es", "son"].contains(&self.before(at, 1))
                 && self.before(at, 2) == "no"
@@ -331,7 +355,7 @@ impl Reader<'_> {
         let kinds: Vec<usize> = (0..self.words.len()).filter(|at| is_kind(*at)).collect();
         let joins = |pair: &[usize]| {
             let between = &self.words[pair[0] + 1..pair[1]];
-            between.contains(&"o") || between.contains(&"u") || between.contains(&"cual")
+            between.contains(&"o") || between.contains(&"u") || between.contains(&"cual") || between.contains(&"cuales")
         };
         kinds.windows(2).any(joins)
     }
@@ -340,13 +364,29 @@ impl Reader<'_> {
         let find = |word: &str| MATERIAS.iter().find(|(name, _)| *name == word).map(|(_, materia)| *materia);
         let (materia, length) = match self.word(at) {
             "materia" | "materias" => (find(self.word(at + 1)), 2),
+            // `¿Qué tienen en común?`
+            "comun" => (None, 1),
             word => (find(word).filter(|_| self.stands_alone(at)), 1),
         };
-        if let Some(materia) = materia {
+        let Some(materia) = materia else { return };
+        let is_excluded = self.is_excluded(at)
+            || self.is_negated(at)
+            || self.before(at, 1) == "nada"
+            || self.before(at, 1) == "de" && self.before(at, 2) == "nada"
+            || ["sea", "es", "sean", "son"].iter().any(|verb| {
+                (1..=2).any(|back| self.before(at, back) == *verb && self.before(at, back + 1) == "no")
+                    && !self.words.contains(&"cual")
+            });
+        if is_excluded {
+            if self.filters.materias.is_empty() {
+                self.filters.materias.extend(ALL_MATERIAS.map(str::to_owned));
+            }
+            self.filters.materias.retain(|own| own != materia);
+        } else {
             self.filters.materias.push(materia.to_owned());
-            self.mark(at, at + length);
-            self.mark_connectors(at);
         }
+        self.mark(at, at + length);
+        self.mark_connectors(at);
     }
 
     /// Whether a message consists of a word, after words that only open it: `ahora 2015`.
@@ -366,7 +406,12 @@ impl Reader<'_> {
         // `Al menos dime …` excludes nothing.
         let is_least =
             |back: usize| self.before(at, back) == "menos" && ["al", "lo"].contains(&self.before(at, back + 1));
-        (1..=4).any(|back| EXCLUSIONS.contains(&self.before(at, back)) && !is_least(back))
+        // `Quítame las aisladas`
+        let excludes = |back: usize| {
+            let word = self.before(at, back);
+            EXCLUSIONS.contains(&word) || word.strip_suffix("me").is_some_and(|verb| EXCLUSIONS.contains(&verb))
+        };
+        (1..=4).any(|back| excludes(back) && !is_least(back))
     }
 
     /// Whether a filter is ruled out: `que no sea de la Segunda Sala`.
@@ -405,7 +450,7 @@ impl Reader<'_> {
             "publicadas",
             "antes",
         ];
-        const BEFORE: [&str; 21] = [
+        const BEFORE: [&str; 22] = [
             "",
             "algo",
             "en",
@@ -427,10 +472,26 @@ impl Reader<'_> {
             "mejor",
             "sea",
             "sean",
+            "nada",
         ];
         let is_named = self.before(at, 1) == "de"
-            && ["es", "son", "la", "las", "esas", "una", "otra", "jurisprudencia", "tesis", "algo", "y", "lo"]
-                .contains(&self.before(at, 2));
+            && [
+                "es",
+                "son",
+                "la",
+                "las",
+                "esas",
+                "una",
+                "otra",
+                "jurisprudencia",
+                "tesis",
+                "algo",
+                "y",
+                "lo",
+                "sea",
+                "sean",
+            ]
+            .contains(&self.before(at, 2));
         // `De tribunales colegiados, laboral`, `administrativa, igual novena`
         let follows_break = at == 0 || self.ends_part[at - 1];
         (BEFORE.contains(&self.before(at, 1)) || is_named || follows_break)
@@ -564,6 +625,10 @@ mod tests {
         check("¿cuál es jurisprudencia y cuál aislada?", none(), "¿cuál es jurisprudencia y cuál aislada?");
         check("jurisprudencia nada más", binding(), "nada más");
         check("¿cuál no es jurisprudencia?", isolated(), "¿cuál no");
+        check("nada de aisladas", binding(), "nada");
+        let other_than_penal = split("suspensión, pero nada penal").filters;
+        assert_eq!(other_than_penal.describe(), "sin materia penal");
+        check("¿qué tienen en común?", none(), "¿qué tienen en común?");
         check("al menos dime qué jurisprudencia hay", none(), "al menos dime qué jurisprudencia hay");
         check(
             "¿administrativa, igual novena?",

@@ -209,6 +209,7 @@ fn search_calls(state: &TurnState) -> Vec<ToolCall> {
         citadas: plan.cited.clone(),
         solo_nuevas: plan.wants_more,
         con_palabras: plan.has_own_words,
+        solo_del_tema: plan.keeps_topic,
     };
     vec![call(&format!("buscar-{}", state.queries.len() + 1), SEARCH, &arguments)]
 }

@@ -196,7 +196,9 @@ pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Clas
         Classification { is_off_topic: true, ..decided(Intent::None, "otro asunto: ninguna palabra es de derecho") };
     if !has_sources(history) {
         let has_earlier = history.iter().any(|message| !message.sources.is_empty());
-        let names_source = words.names_source() || words.returns_to_source(message, history);
+        let names_source = words.names_source()
+            || words.returns_to_source(message, history)
+            || answer::asks_attribute(message) && Words::describes_source(message, history);
         let asks_fact = references.is_empty()
             && answer::asks_attribute(message)
             && vocabulary.new_words() == 0
@@ -246,7 +248,7 @@ fn classify_by_words(
     if words.switches_topic(vocabulary) && new > 0 && !refers && !answer::compares_sources(message) {
         return decided(Intent::NewSearch, "cambia de tema");
     }
-    if words.restricts() && words.states_filter(message) && !answer::asks_attribute(message) {
+    if words.restricts() && words.states_filter(message) {
         return decided(Intent::NewSearch, "pide un filtro");
     }
     if words.states_subject(message, vocabulary) {
@@ -266,13 +268,15 @@ fn classify_by_words(
     if words.points_back() && !(words.refers_to_cases() && new >= 2) || words.attached_pronoun().is_some() {
         return decided(Intent::Reuse, "se refiere a la respuesta anterior");
     }
+    let by_topic =
+        |decided: Option<Classification>| decided.map(|decided| Classification { is_by_topic: true, ..decided });
     if is_close && (words.refers_to_text() || words.has_object_pronoun()) {
-        return decided(Intent::Reuse, "se refiere al texto de las fuentes");
+        return by_topic(decided(Intent::Reuse, "se refiere al texto de las fuentes"));
     }
     let concludes = words.concludes() && vocabulary.legal.is_empty() && vocabulary.weak == 0;
     let continues = concludes || words.continues() && new <= 2 || is_close && words.is_subjectless();
     if continues || words.offers_known_alternative(vocabulary) {
-        return decided(Intent::Reuse, "continúa la respuesta anterior");
+        return by_topic(decided(Intent::Reuse, "continúa la respuesta anterior"));
     }
     None
 }

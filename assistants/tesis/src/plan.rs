@@ -55,6 +55,9 @@ pub(crate) struct Plan {
     pub(crate) query: String,
     /// Whether the message contains more than filters.
     pub(crate) has_own_words: bool,
+    /// Whether a message that contains only filters asks about the topic alone: `¿ni siquiera aisladas?`
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keeps_topic: bool,
     pub(crate) filters: Filters,
     /// The filters of the message itself, without those of the topic.
     pub(crate) own_filters: Filters,
@@ -204,8 +207,8 @@ async fn is_answered_elsewhere(
     let best = |texts: &[String]| matches(question, texts).into_iter().max().unwrap_or(0);
     let new: Vec<String> =
         found.iter().filter(|found| !known.contains(&found.item.key())).map(|found| text(&found.item)).collect();
-    let new = best(&new);
-    Ok(new >= MIN_ELSEWHERE && new > best(&items.iter().map(text).collect::<Vec<_>>()))
+    let (new, known) = (best(&new), best(&items.iter().map(text).collect::<Vec<_>>()));
+    Ok(new > known && new >= MIN_ELSEWHERE)
 }
 
 /// Returns the description of a source that no earlier answer cited, if a message asks for facts about it and the corpus contains it.
@@ -220,6 +223,7 @@ async fn described_elsewhere(
     let asks = References::of(question).is_empty()
         && answer::asks_attribute(question)
         && !intent::names_source(question)
+        && reference::position_in_conversation(question, items.len()).is_none()
         && !is_known();
     for description in descriptions.iter().filter(|description| asks && description.is_specific) {
         let request =
@@ -311,6 +315,8 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     if own.is_empty() && names_kind && !split.filters.is_empty() && split.filters.tipo.is_none() {
         split.filters.tipo = Some(Tipo::Jurisprudencia.name().to_owned());
     }
+    let folded = fold_text(&question);
+    plan.keeps_topic = folded.split_whitespace().any(|word| word == "siquiera");
     plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
@@ -619,11 +625,12 @@ fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
         if ["sala", "instancia", "epoca", "vez"].contains(&next) {
             continue;
         }
-        // `¿Tengo que agotar primero el recurso?`
+        // `¿Tengo que agotar primero el recurso?`, `llamamiento a tercero`
         let before = index.checked_sub(1).map_or("", |before| words[before]);
-        let is_adverb = ["primero", "primer"].contains(word)
+        let is_adverb = ["primero", "primer", "tercero"].contains(word)
             && index > 0
-            && !["el", "lo", "al", "del", "y", "ese"].contains(&before);
+            && !["el", "lo", "y", "ese"].contains(&before)
+            && !(["al", "del"].contains(&before) && *word != "tercero");
         if is_adverb {
             continue;
         }

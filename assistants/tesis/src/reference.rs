@@ -25,12 +25,6 @@ const SOURCE_NOUNS: [&str; 10] = [
 ];
 /// Verbs with a source as their subject: `¿cuál habla de la garantía?`
 const SAYS: [&str; 9] = ["habla", "hablan", "hablaba", "trata", "tratan", "trataba", "menciona", "refiere", "compara"];
-/// Beginnings of verbs for what the assistant or the user did with a source: `la que me acabas de decir`.
-const SPEECH: [&str; 25] = [
-    "acab", "cita", "mencion", "dij", "decir", "dices", "explic", "coment", "senal", "mostr", "diste", "pusiste",
-    "encontr", "vimos", "platic", "conversa", "hablamos", "usted", "dio", "ensena", "pregunt", "busc", "list", "sirve",
-    "interes",
-];
 /// The points for a word that a text contains as typed, in another form, or only as a related word.
 const TYPED: usize = 6;
 const SAME_STEM: usize = 4;
@@ -50,13 +44,14 @@ pub(crate) struct Description {
 impl Description {
     /// Reads the words of a description; `None` if they say nothing about a topic.
     fn of(body: &str) -> Option<Self> {
+        // `La que no es penal` says what the source is not.
+        if body.split_whitespace().next() == Some("no") {
+            return None;
+        }
         let body = crate::filters::split(body).rest;
         let all = content_terms(&body);
         let is_speech = |word: &str| {
-            SAYS.contains(&word)
-                || SPEECH.iter().any(|start| word.starts_with(start))
-                || words::is_request(word)
-                || words::is_source_word(word)
+            SAYS.contains(&word) || words::is_speech(word) || words::is_request(word) || words::is_source_word(word)
         };
         let named: Vec<(String, Vec<String>)> =
             all.iter().filter(|(word, _)| !words::is_talk(word) && !is_speech(word)).cloned().collect();
@@ -104,7 +99,7 @@ impl Description {
         let folded_title = fold_text(title);
         let mentions = folded_title
             .split_whitespace()
-            .flat_map(|word| content_terms(word))
+            .flat_map(content_terms)
             .filter(|(_, stems)| self.words.iter().any(|(_, own)| own.iter().any(|stem| stems.contains(stem))))
             .count();
         let is_enough = matched > 0 && 2 * matched >= self.words.len() && (self.is_specific || matched > 1);
@@ -161,6 +156,15 @@ fn body_start(words: &[&str], at: usize) -> Option<usize> {
         let is_linked = links(at + 2) || ["sobre", "contra"].contains(&word(at + 2)) || SAYS.contains(&word(at + 2));
         return is_linked.then_some(at + 3);
     }
+    let is_about =
+        ["relativa", "relativo", "referente", "correspondiente", "relacionada", "relacionado"].contains(&word(at + 1));
+    if is_article && is_about && ["a", "al", "con"].contains(&word(at + 2)) {
+        return Some(at + 3);
+    }
+    if word(at) == "lo" && word(at + 1) == "que" && words::is_speech(word(at + 2)) {
+        // `Lo que dijiste del municipio`
+        return (at + 3..at + 6).find(|link| ["de", "del", "sobre"].contains(&word(*link))).map(|link| link + 1);
+    }
     (returns(at) && ["a", "al"].contains(&word(at + 1)) && word(at + 2) != "lo").then_some(at + 2)
 }
 
@@ -192,20 +196,21 @@ pub(crate) fn matches_any(descriptions: &[Description], text: &str) -> bool {
 pub(crate) fn position_in_conversation(message: &str, count: usize) -> Option<usize> {
     let folded = format!(" {} ", fold_text(message).split_whitespace().collect::<Vec<_>>().join(" "));
     let has = |phrases: &[&str]| phrases.iter().any(|phrase| folded.contains(&format!(" {phrase} ")));
-    let is_whole = has(&[
-        "al principio",
-        "al inicio",
-        "al comienzo",
-        "desde el principio",
-        "en toda la platica",
-        "de toda la platica",
-        "en toda la conversacion",
-        "de toda la conversacion",
-        "en toda la charla",
-        "de toda la charla",
-        "de todas las que me",
-        "de todo lo que me",
-    ]);
+    let names_conversation = ["platica", "conversacion", "charla", "sesion"].iter().any(|noun| {
+        ["toda la", "la", "esta", "nuestra"]
+            .iter()
+            .any(|article| ["de", "en"].iter().any(|link| folded.contains(&format!(" {link} {article} {noun} "))))
+    });
+    let is_whole = names_conversation
+        || has(&[
+            "al principio",
+            "al inicio",
+            "al comienzo",
+            "desde el principio",
+            "de todas las que me",
+            "de todas las que",
+            "de todo lo que me",
+        ]);
     if !is_whole || count == 0 {
         return None;
     }
@@ -249,6 +254,8 @@ mod tests {
             ("la de la usucapión", &[]),
             ("esa que me acabas de explicar, ¿quién la dictó?", &[]),
             ("¿y esa qué número tiene?", &[]),
+            ("la relativa al arraigo, su época", &[0]),
+            ("lo que dijiste de la apariencia, ¿de qué sala es?", &[2]),
             ("busca la del arraigo", &[]),
         ] {
             assert_eq!(described(&descriptions(message), &items), expected, "{message}");
@@ -261,6 +268,7 @@ mod tests {
         for (message, expected) in [
             ("¿cuál fue la primera que me diste en toda la plática?", Some(1)),
             ("la que encontraste al principio", Some(1)),
+            ("¿cuál fue la primera que citaste en esta conversación?", Some(1)),
             ("la segunda de todas las que me diste", Some(2)),
             ("¿y la primera?", None),
             ("la tercera de todas las que me diste", None),

@@ -6,8 +6,8 @@ use super::PastMessage;
 use super::vocabulary::{Vocabulary, is_answer_word, is_follow_up_word};
 use super::words::{
     ASKING, CLOSING, COURTESY, COURTESY_CORE, DEICTIC, FACTS, FAREWELLS, FOLLOW_UP_WORDS, GIVE, HAVE, IMPERATIVES,
-    LEGAL, NOUNS, OPENINGS, ORDINALS, OTHER, OTHER_TASKS, RETURNS, SEARCH, SEARCH_PHRASES, SUBJECTLESS, SWITCHES,
-    is_legal_stem, is_ordinary,
+    LEGAL, NOUNS, OPENINGS, ORDINALS, OTHER, OTHER_TASKS, SEARCH, SEARCH_PHRASES, SUBJECTLESS, SWITCHES, is_legal_stem,
+    is_ordinary, is_return,
 };
 use crate::clave::fold_text;
 use crate::filters;
@@ -211,8 +211,11 @@ impl Words {
     fn is_last_other(&self, index: usize) -> bool {
         let rest = &self.words[index + 1..];
         rest.iter().all(|word| {
-            ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
-                .contains(&word.as_str())
+            [
+                "si", "la", "hay", "tienes", "tiene", "existe", "porfa", "mas", "por", "favor", "sobre", "lo", "mismo",
+                "similar", "parecida", "igual", "que", "sea",
+            ]
+            .contains(&word.as_str())
                 || OTHER.contains(&word.as_str())
         }) && !self.is(index.wrapping_sub(1), &["la", "el"])
             && !(self.is(index.wrapping_sub(1), &["las", "los"])
@@ -245,6 +248,7 @@ impl Words {
             "solamente ",
             "unicamente ",
             "que sea",
+            "que si sea",
             "que no sea",
             "nada mas ",
             "nomas ",
@@ -281,9 +285,10 @@ impl Words {
             "solamente las ",
             "descarta",
             "excluye",
-            "quita ",
+            "quita",
         ];
-        phrases.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
+        let asks = ["que", "cual", "quien", "cuando"].iter().any(|word| self.words.iter().any(|own| own == word));
+        !asks && phrases.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
     }
 
     /// Whether the message rejects a source: `esa no me sirve`, `mejor no uso esa`.
@@ -320,14 +325,18 @@ impl Words {
         let is_subject = |part: &str, least: usize| {
             let words = Self::of(part);
             let new = vocabulary.legal.iter().filter(|word| words.words.contains(word)).count();
-            let is_free = |word: &String| {
+            let rejects = self.rejects_source();
+            let refers = |word: &String| {
                 DEICTIC.contains(&word.as_str())
                     || NOUNS.contains(&word.as_str())
                     || ORDINALS.contains(&word.as_str())
-                    || is_answer_word(word)
+                    || !rejects && is_answer_word(word)
             };
-            let rejected = self.rejects_source().then(|| words.words.iter().filter(|word| is_law(word)).count());
-            rejected.unwrap_or(new) >= least && !words.words.iter().any(is_free) && words.attached_pronoun().is_none()
+            let count = if rejects { words.words.iter().filter(|word| is_law(word)).count() } else { new };
+            count >= if rejects { 1 } else { least }
+                && !words.words.iter().any(refers)
+                && words.attached_pronoun().is_none()
+                && reference::descriptions(part).is_empty()
         };
         let before_colon = message.split_once(':').map(|(head, _)| head);
         let sentence = last_sentence(message);
@@ -485,7 +494,7 @@ impl Words {
 
     /// Whether the message returns to a source of an earlier answer: `volviendo a la del porcentaje`.
     pub(super) fn returns_to_source(&self, message: &str, history: &[PastMessage]) -> bool {
-        self.words.iter().any(|word| RETURNS.contains(&word.as_str())) && Self::describes_source(message, history)
+        self.words.iter().any(|word| is_return(word)) && Self::describes_source(message, history)
     }
 
     /// Whether the message offers alternatives of which one is known: `¿hábiles o naturales?`
@@ -524,6 +533,10 @@ impl Words {
     /// Whether an ordinal stands alone or with a noun: `¿y la segunda?`, `la primera tesis`.
     fn is_reference(&self, index: usize) -> bool {
         let next = self.at(index + 1);
+        // `Llamamiento a tercero`
+        if self.at(index) == "tercero" && !self.is(index.wrapping_sub(1), &["el", "lo", "ese"]) {
+            return false;
+        }
         if next == "a" && self.at(index + 2).parse::<u32>().is_ok() {
             return false;
         }
@@ -549,10 +562,13 @@ impl Words {
         let is_closing =
             |word: &String| CLOSING.contains(&word.as_str()) || word.starts_with("jaja") || word.starts_with("jeje");
         let asks = self.words.iter().enumerate().any(|(index, word)| {
-            // `Un saludo y mi agradecimiento` asks nothing.
+            // `Un saludo y mi agradecimiento`, `que tenga buena tarde` ask nothing.
             let joins_thanks =
                 word == "y" && (self.is(index + 1, &["mi", "mis"]) || is_closing(&self.at(index + 1).to_owned()));
-            ASKING.contains(&word.as_str()) && !joins_thanks
+            let wishes =
+                ["tenga", "tengas", "pase", "pases", "este", "estes", "descanse", "descanses", "dios", "le", "te"];
+            let is_wish = word == "que" && self.is(index + 1, &wishes);
+            ASKING.contains(&word.as_str()) && !joins_thanks && !is_wish
                 || SEARCH.contains(&word.as_str())
                 || GIVE.contains(&word.as_str())
                 || IMPERATIVES.contains(&word.as_str())

@@ -95,7 +95,8 @@ fn topic_stems(history: &[PastMessage]) -> HashSet<String> {
 
 /// Whether a word concerns an answer or a source.
 pub(super) fn is_answer_word(word: &str) -> bool {
-    ANSWER_STEMS.iter().any(|stem| word.starts_with(stem))
+    // `Materialidad` is no `materia`.
+    ANSWER_STEMS.iter().any(|stem| word.starts_with(stem)) && !word.starts_with("material")
         || words::without_diminutive(word).is_some_and(|base| is_answer_word(&base))
 }
 

@@ -5,24 +5,12 @@ use std::sync::LazyLock;
 
 use threadkeep::core::text::{Language, content_terms};
 
-/// Verbs that return to something earlier.
-pub(super) const RETURNS: [&str; 14] = [
-    "volviendo",
-    "regresando",
-    "vuelve",
-    "regresa",
-    "volvamos",
-    "regresemos",
-    "volver",
-    "regresar",
-    "vuelvo",
-    "regreso",
-    "vuelva",
-    "regrese",
-    "retomemos",
-    "retomando",
+/// Beginnings of verbs for what the assistant or the user did with a source: `la que me acabas de decir`.
+const SPEECH: [&str; 25] = [
+    "acab", "cita", "mencion", "dij", "decir", "dices", "explic", "coment", "senal", "mostr", "diste", "pusiste",
+    "encontr", "vimos", "platic", "conversa", "hablamos", "usted", "dio", "ensena", "pregunt", "busc", "list", "sirve",
+    "interes",
 ];
-
 type List = LazyLock<Vec<&'static str>>;
 
 fn words(text: &'static str) -> Vec<&'static str> {
@@ -145,7 +133,12 @@ pub(crate) fn is_source_word(word: &str) -> bool {
 
 /// Whether a folded verb returns to something earlier: `volviendo`.
 pub(crate) fn is_return(word: &str) -> bool {
-    RETURNS.contains(&word)
+    ["regres", "volva", "volver", "volvi", "vuelv", "retom"].iter().any(|start| word.starts_with(start))
+}
+
+/// Whether a folded verb says what someone did with a source: `dijiste`.
+pub(crate) fn is_speech(word: &str) -> bool {
+    SPEECH.iter().any(|start| word.starts_with(start))
 }
 
 /// Whether a folded word is ordinary or common in talk about sources, so that it names no topic.

@@ -27,10 +27,17 @@ const QUOTE_CHARACTERS: usize = 420;
 /// The maximum length of a full text, in characters.
 const FULL_CHARACTERS: usize = 3_500;
 
+/// The answer to a request for an invented source.
+const NO_INVENTION: &str =
+    "No invento tesis, registros ni claves: cito solo lo que contiene el corpus. Dime un tema jurídico y lo busco.";
+
 /// Answers a courtesy or a question about the assistant.
 pub(crate) fn courtesy(message: &str) -> String {
     if crate::intent::asks_about_assistant(message) {
         return ABOUT.to_owned();
+    }
+    if crate::intent::asks_to_invent(message) {
+        return NO_INVENTION.to_owned();
     }
     let folded = fold_text(message);
     let is_greeting =
@@ -59,7 +66,7 @@ pub(crate) fn quote(briefing: &Briefing, sources: &[SourceLine]) -> String {
         return if lines.is_empty() { NO_SOURCES.to_owned() } else { lines.join("\n") };
     }
     let focused: Vec<&SourceLine> = sources.iter().filter(|source| briefing.foco.contains(&source.n)).collect();
-    let mut attributes = match briefing.reutiliza || briefing.exacta {
+    let mut attributes = match briefing.reutiliza || briefing.exacta || briefing.pide_datos {
         true => Attribute::all_of(&briefing.pregunta),
         false => Vec::new(),
     };
@@ -128,6 +135,16 @@ fn describe(attributes: &[Attribute], briefing: &Briefing, source: &SourceLine) 
 /// Whether a message asks for a fact about a source: its court, its year, its clave.
 pub(crate) fn asks_attribute(message: &str) -> bool {
     !Attribute::all_of(message).is_empty()
+}
+
+/// Whether a message compares sources, also by their content.
+pub(crate) fn compares(message: &str) -> bool {
+    compares_sources(message) || Attribute::all_of(message).contains(&Attribute::Difference)
+}
+
+/// Whether a message only asks whether a source is binding.
+pub(crate) fn asks_force(message: &str) -> bool {
+    Attribute::all_of(message) == [Attribute::Force]
 }
 
 /// Whether a message compares the sources at hand: `¿y la más reciente?`
@@ -331,7 +348,7 @@ impl Attribute {
                     "es aislada",
                     "o aislada",
                     "o jurisprudencia",
-                    "que tipo",
+                    "que tipo ",
                 ],
             ),
             (Self::Registro, &["registro", "que numero", "cual es su numero", "dame el numero", "el numero para"]),
@@ -340,7 +357,8 @@ impl Attribute {
             (
                 Self::Materia,
                 &[
-                    "materia",
+                    "materia ",
+                    "materias ",
                     "es penal",
                     "es civil",
                     "es laboral",
@@ -398,11 +416,19 @@ impl Attribute {
             ),
             (Self::Title, &["rubro", "como se llama", "titulo"]),
         ];
+        // `¿Qué tipo de estudio hace?` asks for no type of the tesis.
+        let other_type = folded.split_once(" que tipo de ").is_some_and(|(_, rest)| {
+            !["tesis", "criterio", "fuente", "precedente"].iter().any(|noun| rest.starts_with(noun))
+        });
         // `A partir de cuándo corre el plazo` asks for no date of the tesis.
         let asks_start = ["partir de cuando", "desde cuando"].iter().any(|phrase| folded.contains(phrase));
         let found: Vec<Self> = rules
             .into_iter()
-            .filter(|(attribute, words)| has(words) && !(asks_start && *attribute == Self::Year))
+            .filter(|(attribute, words)| {
+                has(words)
+                    && !(asks_start && *attribute == Self::Year)
+                    && !(other_type && *attribute == Self::Kind && !folded.contains(" jurisprudencia "))
+            })
             .map(|(attribute, _)| attribute)
             .collect();
         match found.first() {

@@ -50,6 +50,9 @@ pub(crate) struct Briefing {
     /// Whether the sources were looked up by registro or clave.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) exacta: bool,
+    /// Whether the question asks for facts about the sources, although no earlier answer cited them.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) pide_datos: bool,
     /// The previous answer, for follow-ups.
     pub(crate) anterior: String,
     /// The day as of which the corpus is complete.

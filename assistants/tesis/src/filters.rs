@@ -104,7 +104,12 @@ impl Filters {
             _ => self.epocas.iter().map(|epoca| epoca::name(*epoca)).collect(),
         };
         parts.extend(self.tipo.clone());
-        parts.extend(self.materias.iter().map(|materia| format!("materia {materia}")));
+        let excluded: Vec<&str> =
+            ALL_MATERIAS.into_iter().filter(|materia| !self.materias.iter().any(|own| own == materia)).collect();
+        match excluded.as_slice() {
+            [materia] => parts.push(format!("sin materia {materia}")),
+            _ => parts.extend(self.materias.iter().map(|materia| format!("materia {materia}"))),
+        }
         let excluded: Vec<&str> =
             ALL_COURTS.into_iter().filter(|court| !self.instancias.iter().any(|own| own == court)).collect();
         match excluded.as_slice() {
@@ -130,8 +135,26 @@ const ALL_COURTS: [&str; 6] =
     ["pleno", "primera_sala", "segunda_sala", "plenos_regionales", "plenos_de_circuito", "tribunales_colegiados"];
 
 /// Words that exclude what follows.
-const EXCLUSIONS: [&str; 10] =
-    ["excluye", "excluyendo", "quita", "quitando", "descarta", "descartando", "elimina", "menos", "excepto", "salvo"];
+const EXCLUSIONS: [&str; 15] = [
+    "excluye",
+    "excluyendo",
+    "quita",
+    "quitando",
+    "descarta",
+    "descartando",
+    "elimina",
+    "menos",
+    "excepto",
+    "salvo",
+    "excluya",
+    "quite",
+    "descarte",
+    "elimine",
+    "omite",
+];
+
+/// The subjects, of which a filter can exclude some.
+const ALL_MATERIAS: [&str; 7] = ["administrativa", "civil", "comun", "constitucional", "laboral", "mercantil", "penal"];
 
 const MATERIAS: [(&str, &str); 18] = [
     ("familia", "civil"),
@@ -160,6 +183,7 @@ pub(crate) fn split(question: &str) -> SplitQuestion {
     let folded: Vec<String> = typed.iter().map(|word| fold_text(word).trim().to_owned()).collect();
     let mut reader = Reader {
         words: folded.iter().map(String::as_str).collect(),
+        ends_part: typed.iter().map(|word| word.ends_with([',', ';', ':', '.', '?', '!'])).collect(),
         used: vec![false; typed.len()],
         filters: Filters::default(),
         excluded_court_end: None,
@@ -177,6 +201,8 @@ pub(crate) fn split(question: &str) -> SplitQuestion {
 
 struct Reader<'a> {
     words: Vec<&'a str>,
+    /// Whether a comma or another mark ends the part of the message at each word.
+    ends_part: Vec<bool>,
     used: Vec<bool>,
     filters: Filters,
     /// Where the words of the last excluded court end.
@@ -243,10 +269,10 @@ impl Reader<'_> {
     fn epoca(&mut self, at: usize) {
         let is_epoca = ["epoca", "epocas"].contains(&self.word(at + 1));
         // No court has such a number: `las de la Undécima`.
-        let is_name =
-            ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at)) && self.before(at, 1) == "la";
+        let is_name = ["novena", "decima", "undecima", "duodecima"].contains(&self.word(at))
+            && (["la", "igual", "misma"].contains(&self.before(at, 1)) || self.is_alone(at));
         if let Some(epoca) = epoca::parse(self.word(at)).filter(|_| is_epoca || is_name) {
-            if self.is_excluded(at) {
+            if self.is_excluded(at) || self.is_negated(at) {
                 self.filters.epocas.extend((FIRST_EPOCA..=LAST_EPOCA).filter(|other| *other != epoca));
             } else if !self.filters.epocas.contains(&epoca) {
                 self.filters.epocas.push(epoca);
@@ -271,18 +297,27 @@ impl Reader<'_> {
         // `aisladas no`
         let is_negated_after = self.word(at + 1) == "no" && ["", "y", "por", "porfa"].contains(&self.word(at + 2));
         let is_negated = ["no", "sin", "excepto"].contains(&self.before(at, 1))
+            || self.is_excluded(at)
+            || self.before(at, 1) == "de" && self.before(at, 2) == "nada"
+            // `¿Cuál no es jurisprudencia?`
+            || ["es", "son"].contains(&self.before(at, 1))
+                && self.before(at, 2) == "no"
+                && ["cual", "cuales", "que"].contains(&self.before(at, 3))
             || ["sea", "sean"].contains(&self.before(at, 1)) && self.before(at, 2) == "no"
             || is_negated_after;
-        // `¿jurisprudencia o aislada?` asks, and restricts nothing.
-        let is_type = |word: &str| word.starts_with("aislada") || word.starts_with("jurisprudencia");
-        let is_alternative = self.word(at + 1) == "o" && is_type(self.word(at + 2))
-            || self.before(at, 1) == "o" && is_type(self.before(at, 2));
-        if is_alternative {
+        // `¿Jurisprudencia o nada más aislada?`, `¿esa es aislada, no?` ask, and restrict nothing.
+        let names = |start: &str| self.words.iter().any(|word| word.starts_with(start));
+        let is_alternative = names("aislada") && names("jurisprudencia") && self.is_type_question();
+        let is_tag = ["es", "era", "fue"].contains(&self.before(at, 1))
+            && !["cual", "que", "si", "no"].contains(&self.before(at, 2));
+        if is_alternative || is_tag {
             return;
         }
         let is_only = (1..=3).any(|back| {
             ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "pero"].contains(&self.before(at, back))
-        }) || ["sea", "sean"].contains(&self.before(at, 1));
+        }) || ["sea", "sean"].contains(&self.before(at, 1))
+            || self.word(at + 1) == "nada" && self.word(at + 2) == "mas"
+            || ["nomas", "solamente", "unicamente"].contains(&self.word(at + 1));
         let asks_which = ["cual", "cuales"].contains(&self.before(at, 2))
             && !self.words.contains(&"aislada")
             && !self.words.contains(&"aisladas");
@@ -311,17 +346,47 @@ impl Reader<'_> {
         self.mark_connectors(at);
     }
 
+    /// Whether a message asks which kind of tesis something is: `¿es jurisprudencia o aislada?`
+    fn is_type_question(&self) -> bool {
+        let is_kind = |at: usize| {
+            let word = self.word(at);
+            word.starts_with("aislada") || word.starts_with("jurisprudencia")
+        };
+        let kinds: Vec<usize> = (0..self.words.len()).filter(|at| is_kind(*at)).collect();
+        let joins = |pair: &[usize]| {
+            let between = &self.words[pair[0] + 1..pair[1]];
+            between.contains(&"o") || between.contains(&"u") || between.contains(&"cual") || between.contains(&"cuales")
+        };
+        kinds.windows(2).any(joins)
+    }
+
     fn materia(&mut self, at: usize) {
         let find = |word: &str| MATERIAS.iter().find(|(name, _)| *name == word).map(|(_, materia)| *materia);
         let (materia, length) = match self.word(at) {
             "materia" | "materias" => (find(self.word(at + 1)), 2),
+            // `¿Qué tienen en común?`
+            "comun" => (None, 1),
             word => (find(word).filter(|_| self.stands_alone(at)), 1),
         };
-        if let Some(materia) = materia {
+        let Some(materia) = materia else { return };
+        let is_excluded = self.is_excluded(at)
+            || self.is_negated(at)
+            || self.before(at, 1) == "nada"
+            || self.before(at, 1) == "de" && self.before(at, 2) == "nada"
+            || ["sea", "es", "sean", "son"].iter().any(|verb| {
+                (1..=2).any(|back| self.before(at, back) == *verb && self.before(at, back + 1) == "no")
+                    && !self.words.contains(&"cual")
+            });
+        if is_excluded {
+            if self.filters.materias.is_empty() {
+                self.filters.materias.extend(ALL_MATERIAS.map(str::to_owned));
+            }
+            self.filters.materias.retain(|own| own != materia);
+        } else {
             self.filters.materias.push(materia.to_owned());
-            self.mark(at, at + length);
-            self.mark_connectors(at);
         }
+        self.mark(at, at + length);
+        self.mark_connectors(at);
     }
 
     /// Whether a message consists of a word, after words that only open it: `ahora 2015`.
@@ -338,7 +403,15 @@ impl Reader<'_> {
 
     /// Whether a filter is excluded: `excluye los de la Décima`.
     fn is_excluded(&self, at: usize) -> bool {
-        (1..=4).any(|back| EXCLUSIONS.contains(&self.before(at, back)))
+        // `Al menos dime …` excludes nothing.
+        let is_least =
+            |back: usize| self.before(at, back) == "menos" && ["al", "lo"].contains(&self.before(at, back + 1));
+        // `Quítame las aisladas`
+        let excludes = |back: usize| {
+            let word = self.before(at, back);
+            EXCLUSIONS.contains(&word) || word.strip_suffix("me").is_some_and(|verb| EXCLUSIONS.contains(&verb))
+        };
+        (1..=4).any(|back| excludes(back) && !is_least(back))
     }
 
     /// Whether a filter is ruled out: `que no sea de la Segunda Sala`.
@@ -377,7 +450,7 @@ impl Reader<'_> {
             "publicadas",
             "antes",
         ];
-        const BEFORE: [&str; 19] = [
+        const BEFORE: [&str; 22] = [
             "",
             "algo",
             "en",
@@ -397,11 +470,32 @@ impl Reader<'_> {
             "jurisprudencias",
             "aisladas",
             "mejor",
+            "sea",
+            "sean",
+            "nada",
         ];
         let is_named = self.before(at, 1) == "de"
-            && ["es", "son", "la", "las", "esas", "una", "otra", "jurisprudencia", "tesis", "algo", "y", "lo"]
-                .contains(&self.before(at, 2));
-        (BEFORE.contains(&self.before(at, 1)) || is_named) && AFTER.contains(&self.word(at + 1))
+            && [
+                "es",
+                "son",
+                "la",
+                "las",
+                "esas",
+                "una",
+                "otra",
+                "jurisprudencia",
+                "tesis",
+                "algo",
+                "y",
+                "lo",
+                "sea",
+                "sean",
+            ]
+            .contains(&self.before(at, 2));
+        // `De tribunales colegiados, laboral`, `administrativa, igual novena`
+        let follows_break = at == 0 || self.ends_part[at - 1];
+        (BEFORE.contains(&self.before(at, 1)) || is_named || follows_break)
+            && (AFTER.contains(&self.word(at + 1)) || self.ends_part[at])
     }
 
     fn court(&mut self, at: usize) {
@@ -525,6 +619,23 @@ mod tests {
         check("sobre despido, que no sean aisladas", binding(), "sobre despido,");
         check("tesis de alimentos, aisladas no", binding(), "tesis de alimentos,");
         check("otra sobre despido, pero jurisprudencia", binding(), "otra sobre despido, pero");
+        let isolated = || Filters { tipo: Some("Aislada".to_owned()), ..none() };
+        check("descarta las aisladas", binding(), "descarta");
+        check("esa es aislada, ¿no?", none(), "esa es aislada, ¿no?");
+        check("¿cuál es jurisprudencia y cuál aislada?", none(), "¿cuál es jurisprudencia y cuál aislada?");
+        check("jurisprudencia nada más", binding(), "nada más");
+        check("¿cuál no es jurisprudencia?", isolated(), "¿cuál no");
+        check("nada de aisladas", binding(), "nada");
+        let other_than_penal = split("suspensión, pero nada penal").filters;
+        assert_eq!(other_than_penal.describe(), "sin materia penal");
+        check("¿qué tienen en común?", none(), "¿qué tienen en común?");
+        check("al menos dime qué jurisprudencia hay", none(), "al menos dime qué jurisprudencia hay");
+        check(
+            "¿administrativa, igual novena?",
+            Filters { materias: vec!["administrativa".to_owned()], epocas: vec![9], ..none() },
+            "igual",
+        );
+        check("una que sea penal", Filters { materias: penal(), ..none() }, "una");
         check("despido de 2020 para acá", Filters { years: Some((2020, LAST_YEAR)), ..none() }, "despido");
         check("¿jurisprudencia o aislada?", none(), "¿jurisprudencia o aislada?");
         check("¿2024?", Filters { years: Some((2024, 2024)), ..none() }, "");

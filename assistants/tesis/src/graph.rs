@@ -8,7 +8,7 @@ use crate::answer;
 use crate::briefing::{self, Briefing, Task};
 use crate::citations::remove_unknown_citations;
 use crate::intent::{self, Intent};
-use crate::plan::{Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
+use crate::plan::{CITED, Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
 use crate::search::{FoundItem, content_words};
 use crate::tool::{COMPARE, CompareArguments, Nearness, SEARCH, SearchArguments, SearchResult};
 
@@ -209,6 +209,7 @@ fn search_calls(state: &TurnState) -> Vec<ToolCall> {
         citadas: plan.cited.clone(),
         solo_nuevas: plan.wants_more,
         con_palabras: plan.has_own_words,
+        solo_del_tema: plan.keeps_topic,
     };
     vec![call(&format!("buscar-{}", state.queries.len() + 1), SEARCH, &arguments)]
 }
@@ -266,6 +267,7 @@ fn state_briefing(state: &TurnState, task: Task) -> Briefing {
         foco: plan.focus.clone(),
         reutiliza: plan.intent == Intent::Reuse,
         exacta: state.result.is_look_up && state.result.missing.is_empty(),
+        pide_datos: plan.asks_facts,
         anterior: if plan.intent == Intent::Reuse { plan.previous.clone() } else { String::new() },
         corpus_al: plan.corpus_as_of.clone(),
         avisos: notices(state),
@@ -416,6 +418,19 @@ fn checked_reply(state: &TurnState) -> String {
     if removed && !is_enough || checked.is_empty() { quotation(state) } else { checked }
 }
 
+/// Returns the numbers of the sources at hand that the answer cites, if it does not cite all.
+fn cited(state: &TurnState) -> Vec<usize> {
+    if state.plan.intent != Intent::Reuse {
+        return Vec::new();
+    }
+    let is_cited = |found: &FoundItem| match found.item.tesis() {
+        Some(tesis) => state.reply.contains(&tesis.id_tesis.to_string()),
+        None => state.reply.contains(&found.item.title()),
+    };
+    let cited: Vec<usize> = state.found.iter().zip(1..).filter(|(found, _)| is_cited(found)).map(|(_, n)| n).collect();
+    if cited.len() < state.found.len() { cited } else { Vec::new() }
+}
+
 /// Returns the data that is stored with the answer: the parts of a run's result that `Agent` does not compute itself.
 fn data(state: &TurnState) -> Value {
     let plan = &state.plan;
@@ -431,6 +446,7 @@ fn data(state: &TurnState) -> Value {
         QUERY: if plan.intent == Intent::None || is_off_topic { String::new() } else { query(state) },
         FILTERS: plan.filters,
         FOCUS: plan.focus,
+        CITED: cited(state),
         "resultados": found.iter().filter_map(FoundItem::stored).collect::<Vec<_>>(),
         "sources_used": found.iter().filter_map(|found| found.item.tesis()).map(|tesis| tesis.id_tesis).collect::<Vec<_>>(),
         "reused_sources": plan.intent == Intent::Reuse,

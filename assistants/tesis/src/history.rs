@@ -52,6 +52,17 @@ pub fn extract_historical_sources(history: &[Message], max_sources: usize) -> Ve
     found
 }
 
+/// Returns the keys of the distinct sources of the answers, in the order in which these cited them.
+pub(crate) fn cited_in_order(history: &[Message]) -> Vec<String> {
+    let mut cited: Vec<String> = Vec::new();
+    for key in sources(history).filter_map(key) {
+        if !cited.contains(&key) {
+            cited.push(key);
+        }
+    }
+    cited
+}
+
 /// Returns the messages of users and assistants as the classification reads them.
 #[must_use]
 pub fn past_messages(history: &[Message]) -> Vec<PastMessage> {

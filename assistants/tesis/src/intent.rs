@@ -94,8 +94,21 @@ pub struct Classification {
     pub is_off_topic: bool,
     /// Whether the message asks for sources beyond those that were shown.
     pub wants_more: bool,
+    /// Whether the message refers to no source, so that only its words decide.
+    pub is_by_topic: bool,
     /// Whether the intent rests on one word only, so `REUSE` and `NEW_SEARCH` are about equally likely.
     pub is_ambiguous: bool,
+}
+
+impl Classification {
+    const UNDECIDED: Self = Self {
+        intent: Intent::NewSearch,
+        reason: "",
+        is_off_topic: false,
+        wants_more: false,
+        is_by_topic: false,
+        is_ambiguous: false,
+    };
 }
 
 /// Whether a question is answered from the sources of the conversation. `false` means a new search.
@@ -113,6 +126,21 @@ pub(crate) fn states_search(message: &str) -> bool {
         || words.states_search()
         || words.wants_more()
         || words.words.iter().any(is_legal)
+}
+
+/// Whether a message names a source by its position, or points to one: `esa última`.
+pub(crate) fn names_source(message: &str) -> bool {
+    Words::of(message).names_source()
+}
+
+/// Returns the last sentence of a message that rejects a source before it: `esa no me sirve. Alimentos de menores`.
+pub(crate) fn after_rejection(message: &str) -> Option<&str> {
+    phrase::last_sentence(message).filter(|_| Words::of(message).rejects_source())
+}
+
+/// Whether a message asks to invent a source.
+pub(crate) fn asks_to_invent(message: &str) -> bool {
+    Words::of(message).asks_to_invent()
 }
 
 /// Whether a message asks what the assistant does.
@@ -141,8 +169,7 @@ pub fn classify(message: &str, history: &[PastMessage]) -> Classification {
 /// Classifies a message whose misspelt words have been corrected.
 pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Classification {
     let words = Words::of(message);
-    let decided =
-        |intent, reason| Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false };
+    let decided = |intent, reason| Classification { intent, reason, ..Classification::UNDECIDED };
     if words.is_courtesy() {
         return decided(Intent::None, "cortesía: no requiere búsqueda");
     }
@@ -155,13 +182,28 @@ pub(crate) fn classify_corrected(message: &str, history: &[PastMessage]) -> Clas
     if references.is_empty() && !wants_more && !words.corrects_question() && words.is_thanks_with_remark(&vocabulary) {
         return decided(Intent::None, "cortesía: no requiere búsqueda");
     }
+    if words.asks_to_invent() && references.is_empty() {
+        return decided(Intent::None, "pide inventar: no requiere búsqueda");
+    }
+    if references.is_empty() && words.asks_other_task(&vocabulary) {
+        return Classification {
+            is_off_topic: true,
+            ..decided(Intent::None, "otro asunto: no es investigación jurídica")
+        };
+    }
     let is_off_topic = references.is_empty() && !wants_more && words.is_off_topic(&vocabulary, has_sources(history));
     let off_topic =
         Classification { is_off_topic: true, ..decided(Intent::None, "otro asunto: ninguna palabra es de derecho") };
     if !has_sources(history) {
         let has_earlier = history.iter().any(|message| !message.sources.is_empty());
-        let names_source = words.names_source() || words.returns_to_source(history);
-        if has_earlier && !wants_more && !words.states_search() && names_source {
+        let names_source = words.names_source()
+            || words.returns_to_source(message, history)
+            || answer::asks_attribute(message) && Words::describes_source(message, history);
+        let asks_fact = references.is_empty()
+            && answer::asks_attribute(message)
+            && vocabulary.new_words() == 0
+            && filters::split(message).filters.is_empty();
+        if has_earlier && !wants_more && !words.states_search() && (names_source || asks_fact) {
             return decided(Intent::Reuse, "se refiere a una fuente de una respuesta anterior");
         }
         if is_off_topic && !words.states_search() {
@@ -196,19 +238,23 @@ fn classify_by_words(
     vocabulary: &Vocabulary,
     history: &[PastMessage],
 ) -> Option<Classification> {
-    let decided = |intent, reason| {
-        Some(Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous: false })
-    };
+    let decided = |intent, reason| Some(Classification { intent, reason, ..Classification::UNDECIDED });
     let new = vocabulary.new_words();
     if words.corrects_question() {
         return decided(Intent::NewSearch, "corrige su pregunta");
     }
     let is_close = vocabulary.legal.len() <= 1;
     let refers = words.names_source() || is_close && words.refers_to_text();
-    if words.switches_topic() && new > 0 && !refers && !answer::compares_sources(message) {
+    if words.switches_topic(vocabulary) && new > 0 && !refers && !answer::compares_sources(message) {
         return decided(Intent::NewSearch, "cambia de tema");
     }
-    if words.describes_source(history) {
+    if words.restricts() && words.states_filter(message) {
+        return decided(Intent::NewSearch, "pide un filtro");
+    }
+    if words.states_subject(message, vocabulary) {
+        return decided(Intent::NewSearch, "plantea otro tema");
+    }
+    if Words::describes_source(message, history) {
         return decided(Intent::Reuse, "describe una fuente ya citada");
     }
     if words.states_filter(message) {
@@ -222,12 +268,15 @@ fn classify_by_words(
     if words.points_back() && !(words.refers_to_cases() && new >= 2) || words.attached_pronoun().is_some() {
         return decided(Intent::Reuse, "se refiere a la respuesta anterior");
     }
+    let by_topic =
+        |decided: Option<Classification>| decided.map(|decided| Classification { is_by_topic: true, ..decided });
     if is_close && (words.refers_to_text() || words.has_object_pronoun()) {
-        return decided(Intent::Reuse, "se refiere al texto de las fuentes");
+        return by_topic(decided(Intent::Reuse, "se refiere al texto de las fuentes"));
     }
-    let continues = words.continues() && new <= 2 || is_close && words.is_subjectless();
+    let concludes = words.concludes() && vocabulary.legal.is_empty() && vocabulary.weak == 0;
+    let continues = concludes || words.continues() && new <= 2 || is_close && words.is_subjectless();
     if continues || words.offers_known_alternative(vocabulary) {
-        return decided(Intent::Reuse, "continúa la respuesta anterior");
+        return by_topic(decided(Intent::Reuse, "continúa la respuesta anterior"));
     }
     None
 }
@@ -248,7 +297,7 @@ fn decide_by_topic(message: &str, words: &Words, vocabulary: &Vocabulary) -> Cla
         true => (Intent::Reuse, "continúa el tema de las fuentes"),
         false => (Intent::NewSearch, "palabras de otro tema"),
     };
-    Classification { intent, reason, is_off_topic: false, wants_more: false, is_ambiguous }
+    Classification { intent, reason, is_by_topic: true, is_ambiguous, ..Classification::UNDECIDED }
 }
 
 /// Whether the last answer has sources. Answers to thanks do not count.
@@ -278,6 +327,8 @@ fn asks_nothing(message: &str) -> bool {
     words.is_courtesy()
         || words.is_thanks_with_remark(&vocabulary)
         || words.asks_about_assistant()
+        || words.asks_to_invent()
+        || words.asks_other_task(&vocabulary)
         || words.is_off_topic(&vocabulary, false)
 }
 

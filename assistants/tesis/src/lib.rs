@@ -24,6 +24,7 @@ mod offline;
 mod plan;
 mod plugin;
 mod record;
+mod reference;
 mod report;
 mod run;
 mod search;

@@ -6,12 +6,15 @@ use serde::{Deserialize, Serialize};
 use threadkeep::core::StoreError;
 use threadkeep::{Map, Message, Role, Scope, Value};
 
+use crate::answer;
 use crate::clave::{ClaveKey, References, fold_text};
 use crate::corpus::{Corpus, Item};
 use crate::filters::{self, Filters};
 use crate::history::{self, MAX_SOURCES};
 use crate::intent::{self, Intent};
-use crate::search::{FoundItem, content_words, matches};
+use crate::record::Tipo;
+use crate::reference;
+use crate::search::{FoundItem, SearchRequest, content_words, matches};
 
 /// The field of an answer's data that contains the search query.
 pub(crate) const QUERY: &str = "consulta";
@@ -19,10 +22,14 @@ pub(crate) const QUERY: &str = "consulta";
 pub(crate) const FILTERS: &str = "filtros";
 /// The field of an answer's data that contains the numbers of the sources that it was about.
 pub(crate) const FOCUS: &str = "foco";
+/// The field of an answer's data that contains the numbers of the sources that it cites, if not all.
+pub(crate) const CITED: &str = "citadas";
 /// The maximum number of sources of an answer.
 pub(crate) const MAX_ANSWER_SOURCES: usize = 5;
 /// The maximum number of words of a topic that are carried over to a question with words of its own.
 const TOPIC_WORDS: usize = 2;
+/// The minimum number of words of a question that a source which no answer cited must contain to be preferred to the cited ones.
+const MIN_ELSEWHERE: usize = 3;
 /// The maximum length of a query, in characters.
 const QUERY_CHARACTERS: usize = 1_000;
 
@@ -48,6 +55,9 @@ pub(crate) struct Plan {
     pub(crate) query: String,
     /// Whether the message contains more than filters.
     pub(crate) has_own_words: bool,
+    /// Whether a message that contains only filters asks about the topic alone: `¿ni siquiera aisladas?`
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) keeps_topic: bool,
     pub(crate) filters: Filters,
     /// The filters of the message itself, without those of the topic.
     pub(crate) own_filters: Filters,
@@ -59,6 +69,9 @@ pub(crate) struct Plan {
     pub(crate) sources: Vec<FoundItem>,
     /// The 1-based numbers of the sources that the message refers to.
     pub(crate) focus: Vec<usize>,
+    /// Whether the message asks for facts about a source that no earlier answer cited: `la clave de la tesis del arraigo`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) asks_facts: bool,
     /// The text of the last answer.
     pub(crate) previous: String,
     /// The registros that were cited before.
@@ -115,6 +128,19 @@ pub(crate) async fn plan(
             classified.intent = Intent::NewSearch;
         }
     }
+    if classified.intent == Intent::Reuse
+        && classified.is_by_topic
+        && is_answered_elsewhere(corpus, scope, question, &items).await?
+    {
+        classified.intent = Intent::NewSearch;
+    }
+    let described = match classified.intent {
+        Intent::Reuse => described_elsewhere(corpus, scope, question, &items).await?,
+        _ => None,
+    };
+    if described.is_some() {
+        classified.intent = Intent::NewSearch;
+    }
     let description = corpus.description(scope).await?.unwrap_or_default();
     let cited = messages.iter().flat_map(|message| &message.content.sources).filter_map(history::key).collect();
     let base = Plan {
@@ -138,9 +164,15 @@ pub(crate) async fn plan(
             Intent::Reuse => {
                 plan.query.clone_from(&topic.query);
                 plan.filters.clone_from(&topic.filters);
-                reuse(&mut plan, question, &historical, &items, &last_keys, last);
+                reuse(&mut plan, question, &historical, &items, &last_keys, messages);
             }
-            Intent::NewSearch => search(&mut plan, question, &topic),
+            Intent::NewSearch => match &described {
+                Some(description) => {
+                    plan.asks_facts = true;
+                    search(&mut plan, description, &Topic::default());
+                }
+                None => search(&mut plan, intent::after_rejection(question).unwrap_or(question), &topic),
+            },
         }
         plan
     };
@@ -152,10 +184,56 @@ pub(crate) async fn plan(
     // A search embeds its query anyway, so measuring nearness before it costs nothing; before a reuse, it would.
     let nearness = deciders.nearness && classified.intent == Intent::NewSearch;
     let deciders = Deciders { nearness, ..deciders };
-    let other = other.filter(|_| !deciders.is_empty() && classified.is_ambiguous);
+    let other = other.filter(|_| !deciders.is_empty() && classified.is_ambiguous && described.is_none());
     let alternative = other.map(|intent| Box::new(with_intent(intent)));
     let deciders = if alternative.is_some() { deciders } else { Deciders::default() };
     Ok(Plan { alternative, deciders, ..with_intent(classified.intent) })
+}
+
+/// Whether a source that no earlier answer cited contains more words of a question than every cited one.
+async fn is_answered_elsewhere(
+    corpus: &Corpus,
+    scope: &Scope,
+    question: &str,
+    items: &[Item],
+) -> Result<bool, StoreError> {
+    if answer::asks_attribute(question) || content_words(question).split_whitespace().count() < MIN_ELSEWHERE {
+        return Ok(false);
+    }
+    let request = SearchRequest { query: question.to_owned(), limit: MAX_ANSWER_SOURCES, ..SearchRequest::default() };
+    let found = corpus.search(scope, &request).await?;
+    let known: Vec<String> = items.iter().map(Item::key).collect();
+    let text = |item: &Item| format!("{}\n{}", item.title(), item.text());
+    let best = |texts: &[String]| matches(question, texts).into_iter().max().unwrap_or(0);
+    let new: Vec<String> =
+        found.iter().filter(|found| !known.contains(&found.item.key())).map(|found| text(&found.item)).collect();
+    let (new, known) = (best(&new), best(&items.iter().map(text).collect::<Vec<_>>()));
+    Ok(new > known && new >= MIN_ELSEWHERE)
+}
+
+/// Returns the description of a source that no earlier answer cited, if a message asks for facts about it and the corpus contains it.
+async fn described_elsewhere(
+    corpus: &Corpus,
+    scope: &Scope,
+    question: &str,
+    items: &[Item],
+) -> Result<Option<String>, StoreError> {
+    let descriptions = reference::descriptions(question);
+    let is_known = || !reference::described(&descriptions, &items.iter().collect::<Vec<_>>()).is_empty();
+    let asks = References::of(question).is_empty()
+        && answer::asks_attribute(question)
+        && !intent::names_source(question)
+        && reference::position_in_conversation(question, items.len()).is_none()
+        && !is_known();
+    for description in descriptions.iter().filter(|description| asks && description.is_specific) {
+        let request =
+            SearchRequest { query: description.text(), limit: MAX_ANSWER_SOURCES, ..SearchRequest::default() };
+        let found = corpus.search(scope, &request).await?;
+        if found.first().is_some_and(|found| description.is_of(&found.item)) {
+            return Ok(Some(description.text()));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns a message with its misspelt words corrected. A word that the corpus contains is not misspelt.
@@ -230,8 +308,15 @@ fn search(plan: &mut Plan, question: &str, topic: &Topic) {
     let References { registros, claves } = References::of(&question);
     plan.registros = registros;
     plan.claves = claves.into_iter().map(|clave| (clave.key, clave.epoca)).collect();
-    let split = filters::split(&without_rejected(&question));
+    let mut split = filters::split(&without_rejected(&question));
     let own = content_words(&split.rest);
+    // Next to other filters only, the word names the kind: `dame jurisprudencia del Pleno`.
+    let names_kind = fold_text(&split.rest).split_whitespace().any(|word| word == "jurisprudencia");
+    if own.is_empty() && names_kind && !split.filters.is_empty() && split.filters.tipo.is_none() {
+        split.filters.tipo = Some(Tipo::Jurisprudencia.name().to_owned());
+    }
+    let folded = fold_text(&question);
+    plan.keeps_topic = folded.split_whitespace().any(|word| word == "siquiera");
     plan.has_own_words = !own.is_empty() || split.filters.is_empty();
     let is_carried = !topic.query.is_empty() && is_elliptic(&question, &own, plan.wants_more);
     plan.query = match (own.is_empty(), is_carried) {
@@ -348,7 +433,7 @@ fn reuse(
     historical: &[history::HistoricalSource],
     items: &[Item],
     last_keys: &[String],
-    last: Option<&Message>,
+    messages: &[Message],
 ) {
     let found = |key: &String| {
         let item = items.iter().find(|item| item.key() == *key)?;
@@ -384,10 +469,36 @@ fn reuse(
         plan.focus = (1..=plan.sources.len()).collect();
         return;
     }
+    let in_order: Vec<FoundItem> = history::cited_in_order(messages).iter().filter_map(found).collect();
+    if let Some(number) = reference::position_in_conversation(question, in_order.len()) {
+        plan.sources = vec![in_order[number - 1].clone()];
+        plan.focus = vec![1];
+        return;
+    }
+    let described = reference::described(
+        &reference::descriptions(question),
+        &all.iter().map(|found| &found.item).collect::<Vec<_>>(),
+    );
+    if !described.is_empty() {
+        let described: Vec<FoundItem> = described.into_iter().map(|index| all[index].clone()).collect();
+        let position = |found: &FoundItem| plan.sources.iter().position(|own| own.item.key() == found.item.key());
+        let positions: Option<Vec<usize>> = described.iter().map(position).collect();
+        plan.focus = match positions {
+            Some(positions) => positions.into_iter().map(|index| index + 1).collect(),
+            None => {
+                plan.sources = described;
+                plan.sources.truncate(MAX_ANSWER_SOURCES);
+                (1..=plan.sources.len()).collect()
+            }
+        };
+        return;
+    }
     if let Some(count) = count_of_sources(question).filter(|count| (plan.sources.len() + 1..=all.len()).contains(count))
     {
-        // The sources meant by `las tres` come from several answers.
-        plan.sources = all.into_iter().take(count.min(MAX_ANSWER_SOURCES)).collect();
+        // The sources meant by `las tres` come from several answers. They are in the order in which these cited them.
+        let recent: Vec<String> = all.iter().take(count).map(|found| found.item.key()).collect();
+        plan.sources = in_order.into_iter().filter(|found| recent.contains(&found.item.key())).collect();
+        plan.sources.truncate(MAX_ANSWER_SOURCES);
         plan.focus = (1..=plan.sources.len()).collect();
         return;
     }
@@ -412,20 +523,33 @@ fn reuse(
         found.iter().map(text).collect()
     };
     let best = |found: &[FoundItem]| matches(question, &texts(found)).into_iter().max().unwrap_or(0);
-    if !has_pronoun(question) && best(&all) > best(&plan.sources) {
+    // `¿Obliga al juez?` names no topic.
+    let names_topic = !has_pronoun(question) && !answer::asks_force(question);
+    if names_topic && best(&all) > best(&plan.sources) {
         // The question is about sources of an earlier answer.
         let counts = matches(question, &texts(&all));
         let max = counts.iter().copied().max().unwrap_or(0);
         plan.sources = all.into_iter().zip(counts).filter(|(_, count)| *count == max).map(|(found, _)| found).collect();
     }
     plan.sources.truncate(MAX_ANSWER_SOURCES);
-    if let Some(described) = described(question, &texts(&plan.sources)) {
-        plan.focus = described;
-        return;
+    let last = last_answer(messages).and_then(data).unwrap_or_default();
+    let numbers = |field: &str| -> Vec<usize> {
+        last.get(field).cloned().and_then(|numbers| serde_json::from_value(numbers).ok()).unwrap_or_default()
+    };
+    let mut previous = numbers(FOCUS);
+    if previous.is_empty() && answer::asks_attribute(question) {
+        previous = numbers(CITED);
     }
-    let previous_focus: Option<Vec<usize>> =
-        last.and_then(data).and_then(|data| serde_json::from_value(data.get(FOCUS)?.clone()).ok());
-    plan.focus = focus(question, plan.sources.len(), &previous_focus.unwrap_or_default());
+    if !answer::asks_attribute(question) {
+        // A question about the content may be about another source of the last answer.
+        let counts = matches(question, &texts(&plan.sources));
+        let max = counts.iter().copied().max().unwrap_or(0);
+        let in_focus = previous.iter().filter_map(|number| counts.get(number.wrapping_sub(1))).max();
+        if in_focus.is_some_and(|count| *count < max) {
+            previous.clear();
+        }
+    }
+    plan.focus = focus(question, plan.sources.len(), &previous);
 }
 
 /// Whether a question asks which of the sources passes a filter: `¿cuál de esas es del Pleno?`
@@ -436,27 +560,6 @@ fn asks_which(question: &str) -> bool {
         || [" de esas ", " de ellas ", " de estas ", " entre esas ", " de las que "]
             .iter()
             .any(|phrase| joined.contains(phrase))
-}
-
-/// Returns the numbers of the sources that a question describes individually: `la de actos municipales y la de definitividad`.
-fn described(question: &str, texts: &[String]) -> Option<Vec<usize>> {
-    let folded = fold_text(question);
-    let words: Vec<&str> = folded.split_whitespace().collect();
-    let starts: Vec<usize> = (0..words.len().saturating_sub(2))
-        .filter(|at| words[*at] == "la" && ["de", "del", "que"].contains(&words[at + 1]))
-        .collect();
-    if starts.len() < 2 {
-        return None;
-    }
-    let mut numbers: Vec<usize> = Vec::new();
-    for (index, start) in starts.iter().enumerate() {
-        let end = starts.get(index + 1).copied().unwrap_or(words.len());
-        let counts = matches(&words[start + 2..end].join(" "), texts);
-        let best = counts.iter().copied().max().filter(|count| *count > 0)?;
-        numbers.extend(counts.iter().position(|count| *count == best).map(|at| at + 1));
-    }
-    numbers.dedup();
-    Some(numbers)
 }
 
 /// Whether a question refers to more than one source by a pronoun: `¿cuál de ellas …?`
@@ -494,10 +597,10 @@ fn has_pronoun(question: &str) -> bool {
 fn count_of_sources(question: &str) -> Option<usize> {
     let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
     let counts: [(usize, &[&str]); 4] = [
-        (2, &["las dos", "los dos", "ambas", "ambos", "estas dos", "esas dos"]),
-        (3, &["las tres", "los tres", "estas tres", "esas tres"]),
-        (4, &["las cuatro", "los cuatro", "estas cuatro", "esas cuatro"]),
-        (5, &["las cinco", "los cinco", "estas cinco", "esas cinco"]),
+        (2, &["las dos", "los dos", "ambas", "ambos", "estas dos", "esas dos", "esos dos", "estos dos"]),
+        (3, &["las tres", "los tres", "estas tres", "esas tres", "esos tres", "estos tres"]),
+        (4, &["las cuatro", "los cuatro", "estas cuatro", "esas cuatro", "esos cuatro"]),
+        (5, &["las cinco", "los cinco", "estas cinco", "esas cinco", "esos cinco"]),
     ];
     let has = |phrases: &&[&str]| phrases.iter().any(|phrase| folded.contains(&format!(" {phrase} ")));
     counts.iter().find(|(_, phrases)| has(phrases)).map(|(count, _)| *count)
@@ -522,6 +625,15 @@ fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
         if ["sala", "instancia", "epoca", "vez"].contains(&next) {
             continue;
         }
+        // `¿Tengo que agotar primero el recurso?`, `llamamiento a tercero`
+        let before = index.checked_sub(1).map_or("", |before| words[before]);
+        let is_adverb = ["primero", "primer", "tercero"].contains(word)
+            && index > 0
+            && !["el", "lo", "y", "ese"].contains(&before)
+            && !(["al", "del"].contains(&before) && *word != "tercero");
+        if is_adverb {
+            continue;
+        }
         let ordinal = ORDINALS.iter().position(|ordinals| ordinals.contains(word)).map(|position| position + 1);
         let last = ["ultima", "ultimo"].contains(word).then_some(count);
         let penultimate = (*word == "penultima").then_some(count.saturating_sub(1));
@@ -534,7 +646,8 @@ fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
     }
     let is_about_all = words.iter().any(|word| ["son", "cada", "todas", "todos"].contains(word));
     let points = words.iter().any(|word| ["esa", "ese", "la", "lo", "su", "sus", "es"].contains(word));
-    let refers = !is_about_all && (points || words.first() == Some(&"y"));
+    let asks_fact = answer::asks_attribute(question) && !answer::compares(question);
+    let refers = !is_about_all && (points || asks_fact || words.first() == Some(&"y"));
     if focus.is_empty() && refers && !previous.is_empty() {
         focus = previous.iter().copied().filter(|number| (1..=count).contains(number)).collect();
     }

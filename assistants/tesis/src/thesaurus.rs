@@ -21,8 +21,8 @@ const STOP_WORDS: &str = "
     relacionado relacionados tema temas figura caso casos asunto asuntos pregunta preguntas misma mismo ahora tambien ademas
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
     instancia instancias sala salas ok okay oki vale orale sale general
-    excluye excluyendo quita quitando descarta descartando elimina excepto salvo corte materia materias perdon quise decir refiero
-    cual cuales cuando como donde porque qué mexico mexicano mexicana legal legales derecho";
+    excluye excluyendo quita quitando descarta descartando elimina excepto salvo quitame quiteme quite excluya excluyeme descarte descartame elimine eliminame omite corte materia materias perdon quise decir refiero
+    cual cuales cuando como donde porque qué real mexico mexicano mexicana legal legales derecho";
 
 /// Groups of words for the same concept; the words in a group are related to each other.
 const GROUPS: &str = "
@@ -75,7 +75,7 @@ const GROUPS: &str = "
     notificacion notificar emplazamiento notificaciones emplazar avisar
     municipio municipal ayuntamiento municipales
     huelga paro sindicato sindical coalicion
-    expropiacion expropiar utilidad publica indemnizacion
+    expropiacion expropiar utilidad publica
     extranjero extranjeros extranjera inmigrante nacionalidad
     libertad expresion prensa manifestacion imprenta censura
     discriminacion igualdad genero discriminar discriminatorio
@@ -86,6 +86,7 @@ const GROUPS: &str = "
     obligatorio obligatoria obligacion deber debe
     garantia fianza aval caucion hipoteca prenda
     propiedad dueno propietario inmueble casa terreno bienes
+    dueno duena titular
     domicilio morada hogar vivienda
     cateo allanamiento registro intervencion comunicaciones
     edad anos mayoria mayor

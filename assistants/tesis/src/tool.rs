@@ -51,6 +51,9 @@ pub(crate) struct SearchArguments {
     pub(crate) solo_nuevas: bool,
     /// Whether the question is more than a filter.
     pub(crate) con_palabras: bool,
+    /// Whether sources that pass the filter but are about another topic do not answer: `¿ni siquiera aisladas?`
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) solo_del_tema: bool,
 }
 
 /// The result of the search tool.
@@ -272,7 +275,7 @@ impl Search {
         if result.found.is_empty() && !filtros.is_empty() && !solo_nuevas {
             self.find_known(result, &request).await?;
         }
-        if result.found.is_empty() && is_filter_only {
+        if result.found.is_empty() && is_filter_only && !self.arguments.solo_del_tema {
             // Finds tesis that pass the filters but are about another topic.
             let filters = self.arguments.filtros_propios.clone();
             let request = SearchRequest { query: String::new(), filters, vector: None, ..request.clone() };

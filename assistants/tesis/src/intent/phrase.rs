@@ -1,34 +1,20 @@
 //! A message as the rules read it.
 
-use std::collections::HashSet;
-
 use threadkeep::core::text::content_terms;
 
 use super::PastMessage;
 use super::vocabulary::{Vocabulary, is_answer_word, is_follow_up_word};
 use super::words::{
     ASKING, CLOSING, COURTESY, COURTESY_CORE, DEICTIC, FACTS, FAREWELLS, FOLLOW_UP_WORDS, GIVE, HAVE, IMPERATIVES,
-    NOUNS, OPENINGS, ORDINALS, OTHER, SEARCH, SEARCH_PHRASES, SUBJECTLESS, SWITCHES, is_ordinary,
+    LEGAL, NOUNS, OPENINGS, ORDINALS, OTHER, OTHER_TASKS, SEARCH, SEARCH_PHRASES, SUBJECTLESS, SWITCHES, is_legal_stem,
+    is_ordinary, is_return,
 };
 use crate::clave::fold_text;
 use crate::filters;
+use crate::reference;
 
 /// The maximum number of words in thanks with a remark.
 const MAX_REMARK: usize = 9;
-
-/// Verbs that return to something earlier.
-const RETURNS: [&str; 10] = [
-    "volviendo",
-    "regresando",
-    "vuelve",
-    "regresa",
-    "volvamos",
-    "regresemos",
-    "volver",
-    "regresar",
-    "vuelvo",
-    "regreso",
-];
 
 /// The folded words of a message.
 pub(super) struct Words {
@@ -162,7 +148,8 @@ impl Words {
                         || next_is_noun && !self.is(index + 1, &["sentencia", "caso", "casos"])
                 }
                 "otra" | "otro" | "otras" | "otros" => {
-                    let is_asked = index == 0 || self.asks_at(index - 1) || self.is(index - 1, &["alguna", "algun"]);
+                    let is_asked =
+                        self.is_opening(index) || self.asks_at(index - 1) || self.is(index - 1, &["alguna", "algun"]);
                     let follows = [
                         "de",
                         "sobre",
@@ -177,6 +164,10 @@ impl Words {
                         "aparte",
                         "parecida",
                         "similar",
+                        "si",
+                        "porfa",
+                        "porfavor",
+                        "xfa",
                     ];
                     let is_requested = is_asked && self.is(index + 1, &follows);
                     next_is_noun || self.is_last_other(index) || previous_is_noun || is_requested
@@ -199,6 +190,17 @@ impl Words {
         })
     }
 
+    /// Whether a message begins with a request for still another source, or with `otra` itself: `ok, todavía otra`.
+    fn is_opening(&self, index: usize) -> bool {
+        let before = &self.words[..index];
+        let is_still = |word: &String| ["todavia", "aun"].contains(&word.as_str());
+        index == 0
+            || before.iter().any(is_still)
+                && before.iter().all(|word| {
+                    is_still(word) || OPENINGS.contains(&word.as_str()) || ["y", "una", "ya"].contains(&word.as_str())
+                })
+    }
+
     /// Whether the word at an index asks for something, or asks whether something exists.
     fn asks_at(&self, index: usize) -> bool {
         let word = self.at(index);
@@ -209,17 +211,23 @@ impl Words {
     fn is_last_other(&self, index: usize) -> bool {
         let rest = &self.words[index + 1..];
         rest.iter().all(|word| {
-            ["mas", "por", "favor", "sobre", "lo", "mismo", "similar", "parecida", "igual", "que", "sea"]
-                .contains(&word.as_str())
+            [
+                "si", "la", "hay", "tienes", "tiene", "existe", "porfa", "mas", "por", "favor", "sobre", "lo", "mismo",
+                "similar", "parecida", "igual", "que", "sea",
+            ]
+            .contains(&word.as_str())
                 || OTHER.contains(&word.as_str())
         }) && !self.is(index.wrapping_sub(1), &["la", "el"])
             && !(self.is(index.wrapping_sub(1), &["las", "los"])
                 && self.is(index.wrapping_sub(2), &["de", "y", "entre"]))
     }
 
-    pub(super) fn switches_topic(&self) -> bool {
+    pub(super) fn switches_topic(&self, vocabulary: &Vocabulary) -> bool {
         let joined = self.joined();
+        // `¿Y los supuestos de excepción están enumerados?` stays with words of the answer.
+        let stays = vocabulary.legal.is_empty() && vocabulary.unknown.len() <= 1 && vocabulary.topic >= 2;
         SWITCHES.iter().any(|switch| match switch.strip_prefix('^') {
+            Some(start) if start.starts_with("y ") => !stays && joined.starts_with(&format!(" {start} ")),
             Some(start) => joined.starts_with(&format!(" {start} ")),
             None => joined.contains(&format!(" {switch} ")),
         })
@@ -240,6 +248,7 @@ impl Words {
             "solamente ",
             "unicamente ",
             "que sea",
+            "que si sea",
             "que no sea",
             "nada mas ",
             "nomas ",
@@ -251,13 +260,87 @@ impl Words {
             "acota",
             "quita",
             "excluye",
+            "descarta",
+            "elimina",
             " que hay ",
             " que tienes ",
+            " que tiene ",
+            " que traes ",
+            " que manejas ",
             " hay algo ",
         ]
         .iter()
         .any(|word| joined.contains(word));
         is_request || !is_question && !self.points_back() && !self.selects_one_source()
+    }
+
+    /// Whether the message restricts what was shown: `nada más las de la Segunda Sala`.
+    pub(super) fn restricts(&self) -> bool {
+        let joined = self.joined();
+        let phrases = [
+            "solo las ",
+            "nada mas las ",
+            "nomas las ",
+            "unicamente las ",
+            "solamente las ",
+            "descarta",
+            "excluye",
+            "quita",
+        ];
+        let asks = ["que", "cual", "quien", "cuando"].iter().any(|word| self.words.iter().any(|own| own == word));
+        !asks && phrases.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
+    }
+
+    /// Whether the message rejects a source: `esa no me sirve`, `mejor no uso esa`.
+    pub(super) fn rejects_source(&self) -> bool {
+        let joined = self.joined();
+        let phrases = [
+            "esa no me sirve",
+            "esa no sirve",
+            "esa no es",
+            "esa ya no",
+            "no uso esa",
+            "no usare esa",
+            "no quiero esa",
+            "no me sirve esa",
+            "esa no la quiero",
+            "esa no la uso",
+        ];
+        phrases.iter().any(|phrase| joined.contains(&format!(" {phrase} ")))
+    }
+
+    /// Whether the message draws a conclusion from the answer: `entonces si me enteré hace tres años, ¿ya no?`
+    pub(super) fn concludes(&self) -> bool {
+        let joined = self.joined();
+        [" entonces ", " o sea ", " osea ", " asi que ", " pues entonces ", " y entonces "]
+            .iter()
+            .any(|start| joined.starts_with(start))
+    }
+
+    /// Whether the message names another subject before a colon or in its last sentence, without referring to a source there:
+    /// `amparo directo: contra qué y quién lo resuelve`, `esa no me sirve. Alimentos de menores`.
+    pub(super) fn states_subject(&self, message: &str, vocabulary: &Vocabulary) -> bool {
+        let is_law =
+            |word: &str| content_terms(word).iter().flat_map(|(_, stems)| stems).any(|stem| is_legal_stem(stem));
+        let is_subject = |part: &str, least: usize| {
+            let words = Self::of(part);
+            let new = vocabulary.legal.iter().filter(|word| words.words.contains(word)).count();
+            let rejects = self.rejects_source();
+            let refers = |word: &String| {
+                DEICTIC.contains(&word.as_str())
+                    || NOUNS.contains(&word.as_str())
+                    || ORDINALS.contains(&word.as_str())
+                    || !rejects && is_answer_word(word)
+            };
+            let count = if rejects { words.words.iter().filter(|word| is_law(word)).count() } else { new };
+            count >= if rejects { 1 } else { least }
+                && !words.words.iter().any(refers)
+                && words.attached_pronoun().is_none()
+                && reference::descriptions(part).is_empty()
+        };
+        let before_colon = message.split_once(':').map(|(head, _)| head);
+        let sentence = last_sentence(message);
+        before_colon.is_some_and(|head| is_subject(head, 1)) || sentence.is_some_and(|last| is_subject(last, 2))
     }
 
     /// Whether a message selects one source by a filter: `cítame la del Pleno`, `la de penal`.
@@ -385,6 +468,8 @@ impl Words {
             " sus ",
             " aunque ",
             " incluso ",
+            " tambien ",
+            " tampoco ",
             " ni ",
             " ni siquiera ",
         ];
@@ -408,8 +493,8 @@ impl Words {
     }
 
     /// Whether the message returns to a source of an earlier answer: `volviendo a la del porcentaje`.
-    pub(super) fn returns_to_source(&self, history: &[PastMessage]) -> bool {
-        self.words.iter().any(|word| RETURNS.contains(&word.as_str())) && self.describes_source(history)
+    pub(super) fn returns_to_source(&self, message: &str, history: &[PastMessage]) -> bool {
+        self.words.iter().any(|word| is_return(word)) && Self::describes_source(message, history)
     }
 
     /// Whether the message offers alternatives of which one is known: `¿hábiles o naturales?`
@@ -427,46 +512,31 @@ impl Words {
     }
 
     /// Whether the message describes a source of the conversation: `la que pide ponderar …`, `la del porcentaje`.
-    pub(super) fn describes_source(&self, history: &[PastMessage]) -> bool {
-        let start = (0..self.words.len()).find(|index| {
-            let next = self.at(index + 1);
-            self.is(*index, &["la", "las", "el", "los"])
-                && ["que", "de", "del"].contains(&next)
-                && (*index == 0 || !NOUNS.contains(&self.at(index - 1)))
-                && (!introduces_topic(self.at(index.wrapping_sub(1))) || *index > 1 && self.is(index - 2, &RETURNS))
-        });
-        let Some(start) = start.filter(|start| *start <= 6) else { return false };
-        let described = self.words[start + 2..].join(" ");
-        let described: Vec<Vec<String>> = content_terms(&described)
-            .into_iter()
-            .filter(|(word, _)| !is_follow_up_word(word) && !is_ordinary(word))
-            .map(|(_, stems)| stems)
-            .collect();
-        if described.is_empty() {
-            return false;
-        }
-        let matches = |source: &String| {
-            let stems: HashSet<String> = content_terms(source).into_iter().flat_map(|(_, stems)| stems).collect();
-            described.iter().filter(|word| word.iter().any(|stem| stems.contains(stem))).count()
-        };
+    pub(super) fn describes_source(message: &str, history: &[PastMessage]) -> bool {
+        let described = reference::descriptions(message);
         let cited = history.iter().filter(|message| !message.sources.is_empty());
-        let texts = cited.flat_map(|message| message.sources.iter().chain(std::iter::once(&message.text)));
-        let best = texts.map(matches).max().unwrap_or(0);
-        best > 0 && 2 * best >= described.len()
+        let mut texts = cited.flat_map(|message| message.sources.iter().chain(std::iter::once(&message.text)));
+        !described.is_empty() && texts.any(|text| reference::matches_any(&described, text))
     }
 
     /// Whether the message names a source by its position: `explica más la última`.
     pub(super) fn names_source(&self) -> bool {
         (0..self.words.len()).any(|index| {
-            let is_other = self.is(index + 1, &["sala", "instancia", "epoca", "vez"]);
+            let is_other =
+                self.is(index + 1, &["sala", "instancia", "epoca", "vez", "tema", "pregunta", "duda", "consulta"]);
             let ordinal = ORDINALS.contains(&self.at(index)) && !is_other && self.is_reference(index);
-            ordinal || DEICTIC.contains(&self.at(index)) && self.is(index + 1, &NOUNS)
+            ordinal
+                || DEICTIC.contains(&self.at(index)) && (self.is(index + 1, &NOUNS) || self.is(index + 1, &ORDINALS))
         })
     }
 
     /// Whether an ordinal stands alone or with a noun: `¿y la segunda?`, `la primera tesis`.
     fn is_reference(&self, index: usize) -> bool {
         let next = self.at(index + 1);
+        // `Llamamiento a tercero`
+        if self.at(index) == "tercero" && !self.is(index.wrapping_sub(1), &["el", "lo", "ese"]) {
+            return false;
+        }
         if next == "a" && self.at(index + 2).parse::<u32>().is_ok() {
             return false;
         }
@@ -474,7 +544,8 @@ impl Words {
     }
 
     pub(super) fn is_hypothesis(&self) -> bool {
-        self.at(0) == "y" && self.at(1) == "si" || self.at(0) == "si"
+        let start = self.words.iter().take_while(|word| OPENINGS.contains(&word.as_str()) && *word != "si").count();
+        self.at(start) == "si"
     }
 
     pub(super) fn has_pronoun(&self, message: &str) -> bool {
@@ -490,8 +561,14 @@ impl Words {
         let joined = self.joined();
         let is_closing =
             |word: &String| CLOSING.contains(&word.as_str()) || word.starts_with("jaja") || word.starts_with("jeje");
-        let asks = self.words.iter().any(|word| {
-            ASKING.contains(&word.as_str())
+        let asks = self.words.iter().enumerate().any(|(index, word)| {
+            // `Un saludo y mi agradecimiento`, `que tenga buena tarde` ask nothing.
+            let joins_thanks =
+                word == "y" && (self.is(index + 1, &["mi", "mis"]) || is_closing(&self.at(index + 1).to_owned()));
+            let wishes =
+                ["tenga", "tengas", "pase", "pases", "este", "estes", "descanse", "descanses", "dios", "le", "te"];
+            let is_wish = word == "que" && self.is(index + 1, &wishes);
+            ASKING.contains(&word.as_str()) && !joins_thanks && !is_wish
                 || SEARCH.contains(&word.as_str())
                 || GIVE.contains(&word.as_str())
                 || IMPERATIVES.contains(&word.as_str())
@@ -503,9 +580,62 @@ impl Words {
         self.words.len() <= MAX_REMARK
             && (self.words.iter().any(is_closing)
                 || FAREWELLS.iter().any(|phrase| joined.contains(&format!(" {phrase} "))))
-            && vocabulary.legal.is_empty()
+            && vocabulary.legal.iter().all(|word| self.is_in_farewell(word))
             && (!asks || is_exclamation)
             && self.attached_pronoun().is_none()
+    }
+
+    /// Whether a word belongs to a phrase that closes a conversation: `quedo en deuda`.
+    fn is_in_farewell(&self, word: &str) -> bool {
+        let joined = self.joined();
+        FAREWELLS
+            .iter()
+            .any(|phrase| phrase.split(' ').any(|own| own == word) && joined.contains(&format!(" {phrase} ")))
+    }
+
+    /// Whether the message asks to invent a source: `invéntala, ponle un registro cualquiera`.
+    pub(super) fn asks_to_invent(&self) -> bool {
+        let asks = ["inventa", "inventas", "inventate", "inventame", "invente", "inventes", "inventemela", "inventar"];
+        self.words.iter().any(|word| {
+            let verb = ["las", "los", "la", "lo", "telas", "tela", "melas", "mela"]
+                .iter()
+                .find_map(|pronoun| word.strip_suffix(pronoun))
+                .unwrap_or(word);
+            asks.contains(&verb) || asks.contains(&word.as_str())
+        })
+    }
+
+    /// Whether the message asks for something that is no legal research, whatever words of the topic it contains: a poem, a sum, a
+    /// recommended bank.
+    pub(super) fn asks_other_task(&self, vocabulary: &Vocabulary) -> bool {
+        let is_other = |index: usize| OTHER_TASKS.contains(&self.at(index));
+        let makes =
+            ["haces", "hazme", "haz", "cuentame", "escribe", "escribeme", "dame", "resuelves", "resuelveme", "ayudas"];
+        let asks_for_task = vocabulary.legal.is_empty()
+            && (0..self.words.len()).any(|verb| self.is(verb, &makes) && (verb + 1..verb + 6).any(is_other));
+        let is_number = |index: usize| !self.at(index).is_empty() && self.at(index).chars().all(|c| c.is_ascii_digit());
+        let operators = ["entre", "por", "mas", "menos", "x"];
+        let is_sum = self.joined().contains(" cuanto es ")
+            && (1..self.words.len())
+                .any(|index| self.is(index, &operators) && is_number(index - 1) && is_number(index + 1));
+        asks_for_task || is_sum || self.asks_for_product()
+    }
+
+    /// Whether the message asks to recommend something other than law or sources: `¿qué banco me recomiendas?`
+    fn asks_for_product(&self) -> bool {
+        let Some(verb) = self.words.iter().position(|word| word.starts_with("recomi") || word.starts_with("recomend"))
+        else {
+            return false;
+        };
+        let named = (0..self.words.len()).find(|index| {
+            *index < verb && self.is(*index, &["que", "cual"]) && *index + 3 >= verb
+                || *index > verb && self.is(*index, &["un", "una", "algun", "alguna"]) && *index <= verb + 2
+        });
+        let Some(noun) = named.map(|index| self.at(index + 1)) else { return false };
+        // Legal terms that also name someone who sells a service.
+        let serves = ["banco", "bancos", "abogado", "abogada", "notario", "aseguradora", "despacho"].contains(&noun);
+        let is_law = LEGAL.contains(&noun) && !serves;
+        noun.len() > 3 && !is_law && (serves || !is_follow_up_word(noun) && !is_answer_word(noun) && !is_function(noun))
     }
 
     /// Whether the message is about neither law nor the sources: `¿quién ganó el mundial?`, `¿cuánto es 345 por 12?`
@@ -529,7 +659,9 @@ impl Words {
             && !is_introduced
             && !self.joined().contains(" como esta ")
             && !self.joined().contains(" cuanto esta ");
-        let is_elliptic = self.is(0, &["y", "o", "pero"]) || self.is(0, &SUBJECTLESS) || is_about_sources;
+        let is_elliptic = self.is(0, &["y", "o", "pero", "tambien", "tampoco", "incluso", "aunque"])
+            || self.is(0, &SUBJECTLESS)
+            || is_about_sources;
         !vocabulary.is_about_law && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
     }
 
@@ -572,6 +704,10 @@ impl Words {
             " mencionas ",
             " senala ",
             " senalas ",
+            " en el criterio ",
+            " en la tesis ",
+            " en ese criterio ",
+            " en esa tesis ",
             " dice la tesis ",
             " te refieres ",
         ]
@@ -600,10 +736,9 @@ impl Words {
     }
 }
 
-/// Whether `la que` or `la de` after this word introduces a topic, as in `busca la de …`, rather than describing a
-/// source, as in `¿cuál es la que …?`.
-fn introduces_topic(word: &str) -> bool {
-    SEARCH.contains(&word) || ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&word)
+/// Returns the last of several sentences.
+pub(super) fn last_sentence(message: &str) -> Option<&str> {
+    message.trim_end_matches(['.', ' ']).rsplit_once(". ").map(|(_, last)| last)
 }
 
 /// Returns a word with at most two equal letters in sequence, and one at its end: `graciaaas` is `gracias`.

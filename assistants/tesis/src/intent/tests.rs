@@ -145,6 +145,46 @@ fn thanks_do_not_end_the_topic() {
     assert_eq!(classify("explica más", &history).intent, Intent::Reuse);
 }
 
+// S3.11, S3.55
+#[test]
+fn requests_that_are_no_research_ask_for_nothing() {
+    for text in [
+        "¿me escribes un poema sobre jueces?",
+        "oye, ¿cuánto es 144 entre 12?",
+        "¿qué abogado me recomiendas?",
+        "recomiéndame un hotel cerca del juzgado",
+        "invéntame una tesis que diga que sí",
+        "pues invéntala",
+        "Quedo en deuda con usted, licenciada.",
+        "Reciba un cordial saludo y mis agradecimientos",
+        "un abrazo y gracias",
+    ] {
+        let found = classify(text, &amparo());
+        assert_eq!(found.intent, Intent::None, "{text}: {}", found.reason);
+    }
+    for text in ["¿qué recurso me recomiendas?", "gracias, ¿y la segunda?", "dame la clave de la primera"] {
+        assert_ne!(classify(text, &amparo()).intent, Intent::None, "{text}");
+    }
+}
+
+// S3.12, S3.13
+#[test]
+fn a_subject_before_a_colon_or_after_a_rejection_is_a_new_search() {
+    for (text, expected) in [
+        ("usucapión: qué se necesita y quién la resuelve", Intent::NewSearch),
+        ("mejor no uso esa. Pensión alimenticia de menores", Intent::NewSearch),
+        ("quiero saber del despido injustificado, eso es lo que busco", Intent::NewSearch),
+        ("una duda de la segunda: ¿obliga?", Intent::Reuse),
+        ("entonces, si ya pasaron los tres años, ¿ya no?", Intent::Reuse),
+        ("¿esa última es jurisprudencia o nomás aislada?", Intent::Reuse),
+        ("esa es aislada, ¿no?", Intent::Reuse),
+        ("descarta las aisladas", Intent::NewSearch),
+    ] {
+        let found = classify(text, &amparo());
+        assert_eq!(found.intent, expected, "{text}: {}", found.reason);
+    }
+}
+
 // S3.54
 #[test]
 fn a_registro_is_reused_only_if_it_was_cited() {
@@ -159,6 +199,7 @@ fn other_sources_are_recognised() {
         "¿hay más criterios?",
         "quiero ver otras",
         "otra más",
+        "todavía otra, si hay",
         "criterios distintos, por favor",
     ] {
         let found = classify(text, &amparo());

@@ -26,6 +26,8 @@ pub(super) struct Vocabulary {
     pub(super) legal: Vec<String>,
     /// Other words outside of the topic that do not belong to talk about sources.
     pub(super) unknown: Vec<String>,
+    /// How many of the other words are common in legal matters.
+    pub(super) weak: usize,
     /// The number of words of the topic.
     pub(super) topic: usize,
     /// Whether any word concerns law, an answer or a source.
@@ -67,6 +69,7 @@ impl Words {
                 if is_law {
                     vocabulary.legal.push(word);
                 } else if word.len() > MAX_SHORT || is_weak {
+                    vocabulary.weak += usize::from(is_weak);
                     vocabulary.unknown.push(word);
                 }
             }
@@ -92,7 +95,8 @@ fn topic_stems(history: &[PastMessage]) -> HashSet<String> {
 
 /// Whether a word concerns an answer or a source.
 pub(super) fn is_answer_word(word: &str) -> bool {
-    ANSWER_STEMS.iter().any(|stem| word.starts_with(stem))
+    // `Materialidad` is no `materia`.
+    ANSWER_STEMS.iter().any(|stem| word.starts_with(stem)) && !word.starts_with("material")
         || words::without_diminutive(word).is_some_and(|base| is_answer_word(&base))
 }
 

@@ -5,6 +5,12 @@ use std::sync::LazyLock;
 
 use threadkeep::core::text::{Language, content_terms};
 
+/// Beginnings of verbs for what the assistant or the user did with a source: `la que me acabas de decir`.
+const SPEECH: [&str; 25] = [
+    "acab", "cita", "mencion", "dij", "decir", "dices", "explic", "coment", "senal", "mostr", "diste", "pusiste",
+    "encontr", "vimos", "platic", "conversa", "hablamos", "usted", "dio", "ensena", "pregunt", "busc", "list", "sirve",
+    "interes",
+];
 type List = LazyLock<Vec<&'static str>>;
 
 fn words(text: &'static str) -> Vec<&'static str> {
@@ -71,6 +77,9 @@ pub(super) static CLOSING: List = LazyLock::new(|| words(include_str!("words/clo
 /// Phrases that close a conversation.
 pub(super) static FAREWELLS: List = LazyLock::new(|| include_str!("words/farewells.txt").lines().collect());
 
+/// Things that people ask an assistant for and that are no legal research.
+pub(super) static OTHER_TASKS: List = LazyLock::new(|| words(include_str!("words/other_tasks.txt")));
+
 /// Question words.
 pub(super) static ASKING: List = LazyLock::new(|| words(include_str!("words/asking.txt")));
 
@@ -105,6 +114,36 @@ pub(crate) fn is_known(word: &str) -> bool {
 /// Whether a folded word only asks for something.
 pub(crate) fn is_request(word: &str) -> bool {
     SEARCH.contains(&word) || GIVE.contains(&word) || HAVE.contains(&word) || word == "tengas"
+}
+
+/// Whether a folded word asks for something: `dame`.
+pub(crate) fn is_give(word: &str) -> bool {
+    GIVE.contains(&word) && word != "cita"
+}
+
+/// Whether a folded word asks for a search: `busca`.
+pub(crate) fn is_search(word: &str) -> bool {
+    SEARCH.contains(&word)
+}
+
+/// Whether a folded word is a name of sources, or points to one by its position.
+pub(crate) fn is_source_word(word: &str) -> bool {
+    NOUNS.contains(&word) || ORDINALS.contains(&word)
+}
+
+/// Whether a folded verb returns to something earlier: `volviendo`.
+pub(crate) fn is_return(word: &str) -> bool {
+    ["regres", "volva", "volver", "volvi", "vuelv", "retom"].iter().any(|start| word.starts_with(start))
+}
+
+/// Whether a folded verb says what someone did with a source: `dijiste`.
+pub(crate) fn is_speech(word: &str) -> bool {
+    SPEECH.iter().any(|start| word.starts_with(start))
+}
+
+/// Whether a folded word is ordinary or common in talk about sources, so that it names no topic.
+pub(crate) fn is_talk(word: &str) -> bool {
+    is_ordinary(word) || super::vocabulary::is_follow_up_word(word)
 }
 
 /// Whether a stem is that of a legal term.

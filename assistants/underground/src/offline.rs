@@ -12,8 +12,9 @@ use threadkeep::Role;
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, MESSAGES, NOT_DELETED, find_direct, find_habits, find_now, find_saved, find_saved_keys,
-    find_statements, find_step_free, find_topics, personal_intents, trip_phrases,
+    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_access, find_direct, find_habits, find_legs, find_now,
+    find_recall, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, personal_intents,
+    trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -87,6 +88,16 @@ fn declaration() -> OfflineModelBuilder {
         .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
         .kind("usualline", speech::find_usual_line)
         .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
+        .kind("line", |message: &Utterance| SPEECH.find_each_line(message))
+        .kind("listing", |message: &Utterance| SPEECH.find_listings(message))
+        .kind("due", |message: &Utterance| SPEECH.find_due(message))
+        .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
+        .kind("every", |message: &Utterance| SPEECH.find_every(message))
+        .kind("access", find_access)
+        .kind("recall", find_recall)
+        .kind("leg", find_legs)
+        .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
+        .kind("meeting", |message: &Utterance| SPEECH.find_meetings(message))
         .kind("depart", SPEECH.times([Relation::At, Relation::After, Relation::Since]))
         .kind("arrive", SPEECH.times([Relation::By, Relation::Before, Relation::Until]))
         .kind("stepfree", find_step_free)
@@ -117,8 +128,10 @@ fn declaration() -> OfflineModelBuilder {
     let builder = avoiding.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
     let ways = ["that way", "same direction", "that direction", "same way"];
     let builder = ways.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "direction", "station"));
-    let builder = builder
-        .places("station")
+    let builder = builder.places("station");
+    let builder = ASPECT_PHRASES
+        .iter()
+        .fold(builder, |builder, (class, phrases)| builder.asked_by(class, phrases))
         .reply(Act::Source, whether_live)
         .answer("nearest", nearest)
         .answer("asked_station", asked_station)

@@ -11,7 +11,7 @@ use threadkeep_core::text::Language;
 use crate::annotated::{AnnotatedUtterance, KindMention, contraction};
 use crate::extract::Choice;
 use crate::intent::{Intent, Slot, Slots};
-pub(crate) use choices::{is_same_entity, select_choice, shares_name};
+pub(crate) use choices::{closest, is_same_entity, select_choice, shares_name};
 
 /// An intent with its slots, for one question.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +102,11 @@ impl<'a> SlotFiller<'a> {
 
     /// Continues a frame.
     pub(crate) fn continuing(intent: &'a Intent, annotated: &'a AnnotatedUtterance, last: &Frame) -> Self {
-        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, last.slots.clone()) }
+        let mut slots = last.slots.clone();
+        intent.slots.iter().filter(|slot| slot.is_momentary).for_each(|slot| slots.put(&slot.name, None));
+        // The results were those of the earlier question.
+        intent.records.iter().for_each(|(name, _)| slots.put(name, None));
+        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, slots) }
     }
 
     /// Fills a slot with a choice, which takes precedence over mentions.
@@ -408,6 +412,9 @@ impl<'a> SlotFiller<'a> {
         for (index, slot) in self.intent.slots.iter().enumerate().filter(|(_, slot)| slot.is_text) {
             if let Some(words) = words_after_cue(self.annotated, clause, slot) {
                 let text = self.annotated.utterance.said(words.clone());
+                if slot.accepts.as_ref().is_some_and(|accepts| !accepts(text)) {
+                    continue;
+                }
                 for (at, found) in self.annotated.mentions.iter().enumerate() {
                     if words.start <= found.mention.words.start && found.mention.words.end <= words.end {
                         self.used.insert(at);
@@ -437,7 +444,7 @@ fn position_with_articles(annotated: &AnnotatedUtterance, mut at: usize) -> usiz
 }
 
 /// Returns the number of words of the longest cue of a slot before a mention; 0 if there is none.
-fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> usize {
+pub(crate) fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> usize {
     let before = position_with_articles(annotated, found.mention.words.start);
     let lengths = slot.cues.iter().filter_map(|cue| {
         let words: Vec<&str> = cue.split(' ').collect();

@@ -28,6 +28,8 @@ pub struct Intent {
     pub(crate) says: Option<AnswerFn>,
     pub(crate) says_of_failure: Option<AnswerFn>,
     pub(crate) yields: Option<YieldsFn>,
+    /// The slot that holds what the results add to the question, and the function that reads it from them.
+    pub(crate) records: Option<(String, RecordsFn)>,
     pub(crate) aspects: Vec<Aspect>,
     /// Pairs of slots that a reversal exchanges.
     pub(crate) swaps: Vec<(String, String)>,
@@ -47,7 +49,18 @@ pub struct Intent {
     pub(crate) continued_by: Option<String>,
     /// Whether the entities that the intent mentions are facts about the user.
     pub(crate) is_about_user: bool,
+    /// The aspect of a trip that a question means instead of this intent, and when it does.
+    pub(crate) about_trip: Option<(String, Box<dyn TripFn>)>,
+    /// The kind of mention that decides for this intent before the classifier does.
+    pub(crate) decided_by: Option<(String, DecidesFn)>,
 }
+
+/// A function of the slots of a question and of an earlier trip.
+pub(crate) trait TripFn: Portable + Fn(&Slots, &Slots) -> bool {}
+impl<F: Portable + Fn(&Slots, &Slots) -> bool> TripFn for F {}
+
+/// A function of the mentioned value, and of whether the last question has the same intent.
+pub(crate) type DecidesFn = fn(&Choice, bool) -> bool;
 
 /// A part of an answer that users ask for separately.
 pub(crate) struct Aspect {
@@ -57,6 +70,7 @@ pub(crate) struct Aspect {
 
 pub(crate) type AnswerFn = Box<dyn OutcomeFn<String>>;
 pub(crate) type YieldsFn = Box<dyn OutcomeFn<Vec<(String, Choice)>>>;
+pub(crate) type RecordsFn = Box<dyn OutcomeFn<Option<Choice>>>;
 
 /// A function of an outcome.
 pub(crate) trait OutcomeFn<T>: Portable + Fn(&Outcome<'_>) -> T {}
@@ -85,6 +99,7 @@ impl Intent {
             says: None,
             says_of_failure: None,
             yields: None,
+            records: None,
             aspects: Vec::new(),
             swaps: Vec::new(),
             alternatives: Vec::new(),
@@ -95,6 +110,8 @@ impl Intent {
             continued_by: None,
             is_about_user: false,
             is_restorable: false,
+            about_trip: None,
+            decided_by: None,
         }
     }
 
@@ -153,6 +170,23 @@ impl Intent {
     #[must_use]
     pub fn about_user(mut self) -> Self {
         self.is_about_user = true;
+        self
+    }
+
+    /// Declares a kind of mention that decides for this intent before the classifier does, such as words that ask where two
+    /// lines meet. `decides` is called with the value, and with whether the last question has the same intent. The intent applies
+    /// if it has a slot for each other mention of the message.
+    #[must_use]
+    pub fn decided_by(mut self, kind: &str, decides: fn(&Choice, bool) -> bool) -> Self {
+        self.decided_by = Some((kind.to_owned(), decides));
+        self
+    }
+
+    /// Declares that a question means an aspect of the last trip instead of this intent if `is_about` returns true for the slots of the
+    /// question and of the trip: after a trip, "how many stops does the N make?" asks about the ride.
+    #[must_use]
+    pub fn about_trip(mut self, aspect: &str, is_about: impl Fn(&Slots, &Slots) -> bool + Portable) -> Self {
+        self.about_trip = Some((aspect.to_owned(), Box::new(is_about)));
         self
     }
 
@@ -254,6 +288,14 @@ impl Intent {
         self.yields = Some(Box::new(yields));
         self
     }
+
+    /// Records what the results say about the question, such as the rides of a route, as a slot of the answered question. Functions
+    /// of later questions can read it ([`Slot::inherited_by`]); follow-ups do not keep it.
+    #[must_use]
+    pub fn records(mut self, slot: &str, reads: impl Fn(&Outcome<'_>) -> Option<Choice> + Portable) -> Self {
+        self.records = Some((slot.to_owned(), Box::new(reads)));
+        self
+    }
 }
 
 impl fmt::Debug for Intent {
@@ -271,6 +313,8 @@ pub struct Slot {
     pub(crate) kind: String,
     pub(crate) is_required: bool,
     pub(crate) is_carried: bool,
+    /// Whether follow-ups do not keep the value.
+    pub(crate) is_momentary: bool,
     /// Whether the slot takes the words after a cue verbatim.
     pub(crate) is_text: bool,
     /// Further slots of earlier turns from which the value is carried over.
@@ -294,6 +338,8 @@ pub struct Slot {
     /// Whether a follow-up such as "and not the 5 either" adds to the value.
     pub(crate) is_cumulative: bool,
     /// Whether a value in a follow-up belongs in this slot rather than in another of its kind, given the slots so far.
+    /// Whether words can be the text of the slot.
+    pub(crate) accepts: Option<Box<dyn AcceptFn>>,
     pub(crate) prefers: Option<fn(&Choice, &Slots) -> bool>,
     pub(crate) narrows: Option<BoxedNarrowFn>,
 }
@@ -305,6 +351,10 @@ pub(crate) type InheritFn = fn(&Slots, &Slots) -> Option<Choice>;
 type BoxedNarrowFn = Box<dyn NarrowFn>;
 pub(crate) trait NarrowFn: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
 impl<F: Portable + Fn(&[Choice], &Slots) -> Vec<Choice>> NarrowFn for F {}
+
+/// A function that decides whether words can be the text of a slot.
+pub(crate) trait AcceptFn: Portable + Fn(&str) -> bool {}
+impl<F: Portable + Fn(&str) -> bool> AcceptFn for F {}
 
 impl Slot {
     /// Creates a slot that must be filled: from the message, otherwise from the conversation, otherwise by asking the
@@ -322,6 +372,7 @@ impl Slot {
             kind: kind.into(),
             is_required: false,
             is_carried: false,
+            is_momentary: false,
             is_text: false,
             carried_from: Vec::new(),
             argument: None,
@@ -334,6 +385,7 @@ impl Slot {
             inherits: None,
             opposite: None,
             is_cumulative: false,
+            accepts: None,
             prefers: None,
             narrows: None,
         }
@@ -346,6 +398,13 @@ impl Slot {
     #[must_use]
     pub fn text(name: impl Into<String>) -> Self {
         Self { is_text: true, ..Self::optional(name, TEXT_KIND) }
+    }
+
+    /// Leaves a text slot empty if `accepts` rejects the words: "my neighbour says the 4 is quicker" is no preference.
+    #[must_use]
+    pub fn accepting(mut self, accepts: impl Fn(&str) -> bool + Portable) -> Self {
+        self.accepts = Some(Box::new(accepts));
+        self
     }
 
     /// Sets the question to ask if the slot is missing, in English.
@@ -378,6 +437,13 @@ impl Slot {
     pub fn without_cues<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
         let removed: Vec<&str> = cues.into_iter().collect();
         self.cues.retain(|cue| !removed.contains(&cue.as_str()));
+        self
+    }
+
+    /// Declares that the value holds for one message: "how long is the L part" says nothing about the next question.
+    #[must_use]
+    pub fn momentary(mut self) -> Self {
+        self.is_momentary = true;
         self
     }
 

@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, away_from, line_ends, lines_of, other_saved, station, station_info, stations_on_line, stops_at,
-    with_saved,
+    at_station, away_from, line_ends, line_meeting, lines_of, lines_to, other_saved, station, station_info,
+    stations_on_line, stops_at, with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -19,17 +19,33 @@ use crate::system::network;
 const MAX_LINES: usize = 4;
 
 /// Words that introduce the station to which a train goes.
-const TOWARDS: [&str; 9] =
-    ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
+const TOWARDS: [&str; 14] = [
+    "to",
+    "for",
+    "toward",
+    "towards",
+    "bound for",
+    "heading to",
+    "headed to",
+    "going to",
+    "in the direction of",
+    "direction",
+    "direction of",
+    "up to",
+    "down to",
+    "back to",
+];
 
-pub(super) fn intents() -> [Intent; 7] {
+pub(super) fn intents() -> [Intent; 9] {
     [
         line_ends(&SPEECH),
+        lines_to(&SPEECH),
+        line_meeting(&SPEECH),
         arrivals(),
         express_arrivals(),
         stops_at(&SPEECH, "Does the 4 stop at 96 St?"),
         station_info(&SPEECH, "Is Bleecker St accessible?"),
-        stations_on_line("Which stations are on the G?"),
+        stations_on_line(&SPEECH, "Which stations are on the G?"),
         service_hours(),
     ]
 }
@@ -49,8 +65,26 @@ fn service_hours() -> Intent {
                 usual_service(&SPEECH.system.line_name(line)).map_or_else(unknown, str::to_owned)
             };
             let sentences: Vec<String> = lines.iter().take(MAX_LINES).map(sentence).collect();
-            format!("{}\nThat is the usual service; for the timetable see mta.info/schedules.", sentences.join("\n"))
+            let verdict = runs_at_weekends(outcome, &sentences).unwrap_or_default();
+            format!(
+                "{verdict}{}\nThat is the usual service; for the timetable see mta.info/schedules.",
+                sentences.join("\n")
+            )
         })
+}
+
+/// Answers whether a line runs at weekends, if the message asks about a day of the weekend and the usual service says so.
+fn runs_at_weekends(outcome: &Outcome<'_>, sentences: &[String]) -> Option<&'static str> {
+    let at = outcome.slots().label("at").to_lowercase();
+    let [sentence] = sentences else { return None };
+    if !["saturday", "sunday", "weekend"].iter().any(|day| at.contains(day)) {
+        return None;
+    }
+    match sentence {
+        text if text.contains("runs on weekdays only") => Some("No. "),
+        text if text.contains("runs all day") => Some("Yes. "),
+        _ => None,
+    }
 }
 
 fn arrivals() -> Intent {
@@ -59,6 +93,7 @@ fn arrivals() -> Intent {
         .restored_from_calls()
         .alternatives("direction", "towards")
         .continued_by("route")
+        .decided_by("due", |_, _| true)
         .slot(
             at_board("station_name")
                 .pronoun_from("from_station")
@@ -73,7 +108,7 @@ fn arrivals() -> Intent {
                 .opposite_by(away_from)
                 .narrowed_by(|choices, slots| SPEECH.on_lines_or_connected(choices, slots, "station_name"))
                 .narrowing_assumed()
-                .preferred_for(|place, board| SPEECH.is_end_of_line(place, board, "station_name"))
+                .preferred_for(|place, board| SPEECH.is_where_board_goes(place, board, "station_name"))
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station_name")),
         )
         // A departure board is live, and so is a trip that is asked about next.
@@ -140,7 +175,7 @@ fn is_direction(direction: &str, arguments: &Value) -> bool {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let lines: Vec<&str> = arguments["line"].as_str().into_iter().collect();
     match find(text("station_name"), &lines) {
-        Ok(found) => heading_of(direction, &found.ids()).is_ok(),
+        Ok(found) => heading_of(direction, &found.ids(), &lines).is_ok(),
         // The tool reports the unknown station.
         Err(_) => true,
     }

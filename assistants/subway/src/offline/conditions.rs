@@ -18,7 +18,7 @@ const DIRECTIONS: [(&str, &str); 8] = [
 ];
 
 /// Areas that directions are named after.
-const BOROUGHS: [&str; 6] = ["manhattan", "brooklyn", "bronx", "queens", "staten island", "city"];
+const BOROUGHS: [&str; 7] = ["manhattan", "brooklyn", "bronx", "queens", "staten island", "city", "town"];
 
 /// Finds directions: "uptown", "Queens-bound", "toward Manhattan".
 pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
@@ -50,9 +50,27 @@ fn bound(message: &Utterance) -> Option<Mention> {
     Some(Mention::new(station.words.start..at + 1, vec![towards]))
 }
 
+/// Finds "going up", if no place follows: "when is a 1 going up?", "the next one going down to my office".
+fn up_or_down(message: &Utterance, at: usize) -> Option<Mention> {
+    let (word, opposite) = match message.word(at) {
+        "up" => ("uptown", "downtown"),
+        "down" => ("downtown", "uptown"),
+        _ => return None,
+    };
+    let goes = |at: usize| matches!(message.word(at), "going" | "goes" | "heading" | "headed" | "train" | "trains");
+    let is_person =
+        || message.word(at + 1) == "to" && matches!(message.word(at + 2), "my" | "her" | "his" | "our" | "their");
+    let is_last = message.word(at + 1).is_empty() || message.words()[at].ends_a_sentence();
+    let is_direction = at > 0 && goes(at - 1) && (is_last || is_person());
+    is_direction.then(|| Mention::new(at..at + 1, vec![Choice::new(word, word).opposite_of(opposite, opposite)]))
+}
+
 fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if let Some((word, opposite)) = DIRECTIONS.iter().find(|(word, _)| *word == message.word(at)) {
         return Some(Mention::new(at..at + 1, vec![Choice::new(*word, *word).opposite_of(*opposite, *opposite)]));
+    }
+    if let Some(mention) = up_or_down(message, at) {
+        return Some(mention);
     }
     let is_after_cue = matches!(message.word(at), "toward" | "towards" | "into" | "to" | "for");
     let start = if is_after_cue { at + 1 } else { at };
@@ -64,7 +82,8 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     let name = start..start + length;
     // "The next Manhattan train" is a direction; "the Staten Island train" is a line.
     let is_train = matches!(message.word(name.end), "train" | "trains" | "side" | "platform") && length == 1;
-    let is_bound = message.word(name.end) == "bound" || is_train && message.word(name.start) != "city";
+    let is_bound =
+        message.word(name.end) == "bound" || is_train && !matches!(message.word(name.start), "city" | "town");
     // "Marcy, next Manhattan?"
     let is_last = || name.end == message.words().len() && at > 0 && message.word(at - 1) == "next";
     if !is_after_cue && !is_bound && !is_last() {
@@ -97,7 +116,11 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
         return None;
     }
     let said = message.word(name.start);
-    let said = if said == "city" {
+    // "In town" is no direction.
+    if said == "town" && !matches!(message.word(at), "into" | "to" | "toward" | "towards") {
+        return None;
+    }
+    let said = if matches!(said, "city" | "town") {
         "manhattan"
     } else if length == 1 {
         said

@@ -1,9 +1,10 @@
 //! Recognises subway lines in a message: "the next 6", "N or W", "1 vs 2/3".
 
 use threadkeep::dialogue::Utterance;
+use threadkeep_transit::Resolution;
 use threadkeep_transit::offline::{LineRun, UNITS, group_lines};
 
-use crate::system::network;
+use crate::system::{names, network};
 
 /// Finds all lines in the message, grouped into runs.
 pub(super) fn runs(message: &Utterance) -> Vec<LineRun> {
@@ -20,6 +21,9 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     {
         return Some(("SIR".to_owned(), 3));
     }
+    if let Some(shuttle) = named_shuttle(message, at) {
+        return Some(shuttle);
+    }
     if word == "shuttle" {
         return Some(("S".to_owned(), 1));
     }
@@ -33,6 +37,26 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
     let is_line = is_plural || follows_a_line && !is_street(message.word(at + 1)) || means_a_line(message, at);
     is_line.then(|| (sign.clone(), 1))
+}
+
+/// Returns the shuttle that a name means, and the number of words in the name: "the Franklin Avenue shuttle".
+fn named_shuttle(message: &Utterance, at: usize) -> Option<(String, usize)> {
+    const NAMES: [(&str, &[&str]); 3] = [
+        ("FS", &["franklin"]),
+        ("H", &["rockaway", "rockaways", "broad channel"]),
+        ("GS", &["times square", "times sq", "grand central", "42", "42nd", "midtown"]),
+    ];
+    const BETWEEN: [&str; 7] = ["av", "ave", "avenue", "park", "st", "street", "line"];
+    NAMES.iter().find_map(|(id, names)| {
+        names.iter().find_map(|name| {
+            let count = name.split(' ').count();
+            let is_here = name.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word);
+            let end = at + count + usize::from(BETWEEN.contains(&message.word(at + count)));
+            // In "Franklin Av shuttle to Prospect Park", the name is where the trip starts.
+            (is_here && message.word(end) == "shuttle" && message.word(end + 1) != "to")
+                .then(|| ((*id).to_owned(), end + 1 - at))
+        })
+    })
 }
 
 /// Whether a number after this word is a time or an amount rather than a line: "around 5".
@@ -69,6 +93,17 @@ fn is_street(next: &str) -> bool {
     matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || UNITS.contains(&next)
 }
 
+/// Whether words name a station, which a line's name can precede: "7 willets pt next to manhattan".
+fn is_at_station(message: &Utterance, at: usize) -> bool {
+    const MAX_WORDS: usize = 3;
+    let ends = at + 1..=message.words().len().min(at + MAX_WORDS);
+    let is_one = |end: usize| {
+        let name = message.spelled(at..end);
+        name.len() > 3 && matches!(names().resolve(&name), Resolution::Certain(_))
+    };
+    !message.word(at).starts_with(|c: char| c.is_ascii_digit()) && ends.into_iter().any(is_one)
+}
+
 /// Whether a line's name refers to the line in its context, rather than to a street, a time or an article.
 fn means_a_line(message: &Utterance, at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
@@ -102,6 +137,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
         "n" | "r" if message.said(at..at + 1) == word => {
             matches!(before, "on" | "take" | "via" | "avoid" | "without") || matches!(next, "or" | "vs")
         }
+        _ if is_number(word) && at == 0 && is_at_station(message, at + 1) => true,
         _ if is_number(word) => {
             let is_alone = next.is_empty() && !is_before_hour(before);
             let is_directed = matches!(next, "uptown" | "downtown" | "northbound" | "southbound" | "either" | "please");
@@ -176,6 +212,9 @@ mod tests {
             ("n how many stops r there", &[]),
             ("how do i get from w 8 to e 180", &[]),
             ("the n or the r", &[&["N", "R"]]),
+            ("7 willets point to manhattan", &[&["7"]]),
+            ("all the stops of the franklin avenue shuttle", &[&["FS"]]),
+            ("is the rockaway park shuttle on time", &[&["H"]]),
         ] {
             assert_eq!(found(text), lines, "{text}");
         }

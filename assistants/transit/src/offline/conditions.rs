@@ -212,6 +212,20 @@ pub fn find_now(message: &Utterance) -> Vec<Mention> {
     matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
 }
 
+/// Whether a message asks when the next train leaves: "when is it", "when does the 1 go". "When do I get there" asks for something else.
+#[must_use]
+pub fn asks_when(message: &Utterance) -> bool {
+    const VERBS: [&str; 9] = ["is", "does", "will", "would", "could", "comes", "leaves", "departs", "goes"];
+    const OTHER: [&str; 15] = [
+        "arrive", "arrives", "arriving", "arrival", "reach", "get", "be", "first", "last", "open", "opens", "close",
+        "closes", "must", "should",
+    ];
+    let is_when =
+        |at: usize| message.word(at) == "whens" || message.word(at) == "when" && VERBS.contains(&message.word(at + 1));
+    let count = message.words().len();
+    (0..count).any(is_when) && !(0..count).any(|at| OTHER.contains(&message.word(at)))
+}
+
 /// Finds phrases, preferring the longest one at each word.
 fn longest(message: &Utterance, phrases: &[&str]) -> Vec<Range<usize>> {
     let length_at = |at: usize| {

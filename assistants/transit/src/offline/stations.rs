@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::words::{
-    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinary,
+    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinal,
+    is_ordinary, is_ordinary_after_ordinal,
 };
 use super::{LineRun, Speech};
 use crate::{Place, Resolution, wording};
@@ -21,6 +22,8 @@ const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "plac
 /// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
 const CORRECTION_WORDS: [&str; 12] =
     ["no", "not", "sorry", "oops", "wait", "actually", "want", "make", "skip", "forget", "need", "scratch"];
+/// Words that may precede a name in a message that is only that name: "and Fulton?"
+const CONNECTING_WORDS: [&str; 7] = ["and", "n", "or", "what", "about", "how", "then"];
 /// Words that name a station only together with other words: "upper east side".
 const SIDE_WORDS: [&str; 7] = ["north", "south", "east", "west", "upper", "lower", "side"];
 /// Maximum number of words in a station name.
@@ -85,7 +88,11 @@ impl Speech {
                 let joins =
                     !between.is_empty() && words.all(|word| matches!(word, "in" | "by" | "near" | "around" | "the"));
                 let is_open = before.choices.len() > 1 || before.choices.iter().any(|choice| !choice.others.is_empty());
-                (joins && is_open).then(|| self.nearest_to(&before.choices, mention.choices.first()?)).flatten()
+                // "30 Av in Astoria" is one place.
+                let is_within = between.clone().all(|at| message.word(at) == "in");
+                (joins && (is_open || is_within))
+                    .then(|| self.nearest_to(&before.choices, mention.choices.first()?))
+                    .flatten()
             });
             let nearest = nearest.or_else(|| self.one_of_two_names(message, narrowed.last()?, &mention));
             match (nearest, narrowed.last_mut()) {
@@ -488,15 +495,19 @@ fn is_misspelt_word_of(name: &str, word: &str) -> bool {
 fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
     let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
     let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
-    let is_named =
-        matches!(before, "meant" | "mean" | "said") || before == "is" && follows_a_key(message, words.start - 1);
+    let sets_key = || words.start > 0 && names_a_key(message, words.start - 1);
+    let is_named = matches!(before, "meant" | "mean" | "said")
+        || before == "is" && follows_a_key(message, words.start - 1)
+        || SAVED_PLACES.iter().any(|(word, _)| *word == before) && sets_key();
     let is_expected =
         PLACE_CUES.contains(&before) || is_named || matches!(message.word(run.end), "to" | "from" | "instead");
     let is_corrected = CORRECTION_WORDS.contains(&before);
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     // "79?" as a whole message names a street.
-    let is_whole = words.len() == message.words().len() && message.said(words.clone()).len() > 1;
+    // So does "and fulton?".
+    let is_other = |at: usize| !words.contains(&at) && !CONNECTING_WORDS.contains(&message.word(at));
+    let is_whole = !(0..message.words().len()).any(is_other) && message.said(words.clone()).len() > 1;
     // "N" alone is a line, or "and"; the avenue has its word.
     let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
@@ -520,10 +531,15 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if words.len() == 1 && message.word(words.start).len() == 1 => false,
         // In "8 av", "8" is not a name.
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
-        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
+        // "York St" is a station, and "New York" is not.
+        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at)))
+            && !(rank == Rank::One && words.len() == 2 && matches!(message.word(words.start + 1), "st" | "street")) =>
+        {
+            false
+        }
         // "2+2" is not an avenue.
         _ if !is_expected && !is_whole && letters(message.said(words.clone())) == 0 => false,
-        Rank::One => is_expected || is_corrected || !is_common,
+        Rank::One => is_expected || is_corrected || !is_common || is_whole,
         Rank::Several => {
             is_expected
                 || is_corrected && !is_common
@@ -533,33 +549,6 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
-}
-
-fn is_ordinal(word: &str) -> bool {
-    matches!(
-        word,
-        "first" | "second" | "third" | "fourth" | "fifth" | "sixth" | "seventh" | "1st" | "2nd" | "3rd" | "4th" | "5th"
-    )
-}
-
-/// Whether an ordinal before this word counts: "the second one", "and the third".
-fn is_ordinary_after_ordinal(word: &str) -> bool {
-    matches!(
-        word,
-        "" | "one"
-            | "ones"
-            | "train"
-            | "trains"
-            | "option"
-            | "stop"
-            | "time"
-            | "thing"
-            | "way"
-            | "of"
-            | "half"
-            | "from"
-            | "after"
-    )
 }
 
 /// Whether the word before a position names a place of the user: "work is", "my hotel is".

@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
 use threadkeep_transit::offline::{
-    at_station, away_from, last_result_text, line_ends, lines_of, on_lines, route_intent, station, station_info,
-    stations_on_line, stops_at, with_saved,
+    at_station, away_from, last_result_text, line_ends, line_meeting, lines_of, on_lines, route_intent, station,
+    station_info, stations_on_line, stops_at, with_saved,
 };
 
 use super::SPEECH;
@@ -22,12 +22,13 @@ pub(super) fn intents() -> Vec<Intent> {
     vec![
         nearest_to(),
         line_ends(&SPEECH),
+        line_meeting(&SPEECH),
         status(),
         arrivals(),
         route.yields(ridden_lines),
         info.yields(named_lines),
         stops_at(&SPEECH, "Does the Jubilee line stop at Waterloo?"),
-        stations_on_line("Which stations are on the Victoria line?"),
+        stations_on_line(&SPEECH, "Which stations are on the Victoria line?"),
         train_times("first_trains", "first").example("When is the first train from Brixton?"),
         train_times("last_trains", "last").example("When is the last Central line train at Bank?"),
         train_times("frequency", "frequency").example("How often do trains run at Angel?"),
@@ -100,6 +101,7 @@ fn arrivals() -> Intent {
         .example("When is the next Victoria line train at Oxford Circus?")
         .restored_from_calls()
         .alternatives("direction", "towards")
+        .decided_by("due", |_, _| true)
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
@@ -107,6 +109,7 @@ fn arrivals() -> Intent {
             Slot::optional("towards", "station")
                 .after(TOWARDS.iter().copied())
                 .opposite_by(away_from)
+                .preferred_for(|place, board| SPEECH.is_where_board_goes(place, board, "station"))
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station")),
         )
         .slot(Slot::optional("now", "now"));
@@ -289,6 +292,7 @@ fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     vec![
         ("lines".to_owned(), Choice::new(json!(lines), "the lines of the route")),
         ("avoided".to_owned(), Choice::new(json!([first]), "the first line of the route")),
+        ("line".to_owned(), Choice::new(json!(first), "the first line of the route")),
     ]
 }
 

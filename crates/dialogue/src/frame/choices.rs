@@ -21,7 +21,7 @@ pub(crate) fn shares_name(one: &Choice, other: &Choice) -> bool {
 
 /// Returns the choice that shares the most hints with a previous value: after a station on Lexington Avenue, "96th
 /// instead?" means the 96th on Lexington Avenue. `None` if several choices share equally many, or no choice shares any.
-pub(super) fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
+pub(crate) fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
     let shared = |choice: &Choice| choice.hints.iter().filter(|hint| previous.hints.contains(hint)).count();
     let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;
     let mut best = choices.iter().filter(|choice| shared(choice) == most);

@@ -102,11 +102,14 @@ impl IntentResolver {
             && (!self.has_word_of(annotated, clause, class) || is_near())
     }
 
-    /// Returns the number of mentions of kinds that slots require.
+    /// Returns the number of mentions of kinds that slots require. Several kinds may have the same words.
     pub(super) fn count_required_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> usize {
         let slots = || self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_required);
         let is_main = |found: &&KindMention| slots().any(|slot| slot.kind == found.kind && !slot.is_text);
-        annotated.within(clause).filter(is_main).count()
+        let mut words: Vec<&Range<usize>> =
+            annotated.within(clause).filter(is_main).map(|found| &found.mention.words).collect();
+        words.dedup();
+        words.len()
     }
 
     /// Returns the classes that apply in this state of the dialogue with their scores, best first.

@@ -61,7 +61,7 @@ struct Board {
     station: TextArgument,
     /// Only this line; all lines if left out.
     line: Option<TextArgument>,
-    /// Only this direction: "northbound", or a station that the trains go to.
+    /// Only this direction: "northbound", or a station that the trains go to; "northbound via Bank" for a branch.
     towards: Option<TextArgument>,
 }
 

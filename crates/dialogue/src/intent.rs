@@ -229,6 +229,17 @@ impl Intent {
         self
     }
 
+    /// Also fills a slot from another slot of earlier turns, for an intent that several assistants share.
+    #[must_use]
+    pub fn carrying(mut self, slot: &str, from: impl Into<String>) -> Self {
+        let from = from.into();
+        for known in self.slots.iter_mut().filter(|known| known.name == slot) {
+            known.is_carried = true;
+            known.carried_from.push(from.clone());
+        }
+        self
+    }
+
     /// Adds a slot.
     #[must_use]
     pub fn slot(mut self, slot: Slot) -> Self {
@@ -274,6 +285,16 @@ impl Intent {
         self
     }
 
+    /// Adds an answer for successful calls that takes precedence over the one set before if it is not `None`.
+    #[must_use]
+    pub fn says_first(mut self, says: impl Fn(&Outcome<'_>) -> Option<String> + Portable) -> Self {
+        self.says = self.says.map(|otherwise| {
+            let first = move |outcome: &Outcome<'_>| says(outcome).unwrap_or_else(|| otherwise(outcome));
+            Box::new(first) as AnswerFn
+        });
+        self
+    }
+
     /// Sets the answer for a failed call. Default: a quotation of the tool's error.
     #[must_use]
     pub fn says_of_failure(mut self, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
@@ -295,6 +316,13 @@ impl Intent {
     pub fn records(mut self, slot: &str, reads: impl Fn(&Outcome<'_>) -> Option<Choice> + Portable) -> Self {
         self.records = Some((slot.to_owned(), Box::new(reads)));
         self
+    }
+}
+
+impl Intent {
+    /// Whether a slot is an end of a trip, which a reversal exchanges with the other end.
+    pub(crate) fn is_end_of_trip(&self, slot: &str) -> bool {
+        self.swaps.iter().any(|(one, other)| one == slot || other == slot)
     }
 }
 

@@ -134,7 +134,11 @@ impl IntentResolver {
             let (left, right) = (rest.start..end, start..rest.end);
             let corrects = self.corrects(annotated, &left, dialogue);
             // "I live at Balham, how do I get to Bank" is a statement to be saved, and a question.
-            let states = || self.states(annotated, &left, dialogue) && self.asks(annotated, &right);
+            // "Home is Balham, work is Bank" is two statements.
+            let states = || {
+                self.states(annotated, &left, dialogue)
+                    && (self.asks(annotated, &right) || self.states(annotated, &right, dialogue))
+            };
             if is_comma && !corrects && !states() {
                 continue;
             }

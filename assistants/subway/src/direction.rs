@@ -42,8 +42,18 @@ pub(crate) fn heading_of(direction: &str, stations: &[&str], lines: &[&str]) -> 
         }
         "" => BTreeSet::new(),
         words => {
-            let signed = headings_on_signs(words, &here);
-            if signed.is_empty() { headings_to(words, &here, lines) } else { signed }
+            // At Canal St, the trains to Brooklyn are northbound on one line and southbound on another.
+            let is_meant = |station: &&Station| {
+                lines.is_empty() || station.lines.iter().any(|line| lines.contains(&line.as_str()))
+            };
+            let here: Vec<&Station> = here.iter().copied().filter(is_meant).collect();
+            let (signs, unsigned): (Vec<&Station>, Vec<&Station>) =
+                here.iter().partition(|station| !headings_on_signs(words, &[**station]).is_empty());
+            let mut headings = headings_on_signs(words, &signs);
+            if headings.is_empty() || BOROUGHS.iter().any(|(name, _)| *name == words) {
+                headings.extend(headings_to(words, &unsigned, lines));
+            }
+            headings
         }
     };
     let mut headings = headings.into_iter();

@@ -18,9 +18,9 @@ use threadkeep::dialogue::{
 };
 use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::{
-    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_when, find_access, find_direct,
-    find_habits, find_legs, find_now, find_recall, find_saved, find_saved_keys, find_statements, find_step_free,
-    find_topics, lines_of, personal_intents, trip_phrases,
+    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when, find_access,
+    find_back, find_direct, find_habits, find_legs, find_now, find_recall, find_ride_time, find_saved, find_saved_keys,
+    find_statements, find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -110,11 +110,15 @@ fn declaration() -> OfflineModelBuilder {
         .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
         .kind("line", |message: &Utterance| SPEECH.find_each_line(message))
         .kind("listing", |message: &Utterance| SPEECH.find_listings(message))
-        .kind("due", |message: &Utterance| SPEECH.find_due(message))
+        .kind("due", |message: &Utterance| {
+            SPEECH.find_due(message).into_iter().chain(conditions::first_of_line(message)).collect::<Vec<_>>()
+        })
         .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
         .kind("access", find_access)
         .kind("recall", find_recall)
+        .kind("ridetime", find_ride_time)
+        .kind("back", find_back)
         .kind("leg", find_legs)
         .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
         .kind("meeting", |message: &Utterance| SPEECH.find_meetings(message))
@@ -122,7 +126,9 @@ fn declaration() -> OfflineModelBuilder {
         .kind("arrive", SPEECH.times([Relation::By, Relation::Before, Relation::Until]))
         .kind("stepfree", find_step_free)
         .kind("direction", conditions::directions)
-        .kind("now", find_now)
+        .kind("now", |message: &Utterance| {
+            find_now(message).into_iter().chain(SPEECH.find_line_to(message)).collect::<Vec<_>>()
+        })
         .kind("direct", find_direct)
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
@@ -146,6 +152,7 @@ fn declaration() -> OfflineModelBuilder {
         .iter()
         .fold(builder, |builder, (class, phrases)| builder.asked_by(class, phrases))
         .asked_if("ask:wait", asks_when)
+        .asked_if("ask:arrive", asks_arrival)
         .reply(Act::Source, whether_live)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(FOLLOW_UPS)

@@ -15,8 +15,9 @@ use threadkeep::ChatMessage;
 use threadkeep::Role;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_direct, find_habits, find_legs, find_now, find_saved,
-    find_saved_keys, find_statements, find_step_free, find_topics, personal_intents, trip_phrases,
+    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_back, find_direct, find_habits, find_legs, find_now,
+    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, personal_intents,
+    trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -98,6 +99,8 @@ fn declaration() -> OfflineModelBuilder {
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
         .kind("access", speech::find_access)
         .kind("recall", speech::find_recall)
+        .kind("ridetime", find_ride_time)
+        .kind("back", find_back)
         .kind("ridestop", rides::find_ride_stops)
         .kind("leg", find_legs)
         .kind("whether", |message: &Utterance| SPEECH.find_whether(message))

@@ -53,6 +53,8 @@ pub struct Intent {
     pub(crate) about_trip: Option<(String, Box<dyn TripFn>)>,
     /// The kind of mention that decides for this intent before the classifier does.
     pub(crate) decided_by: Option<(String, DecidesFn)>,
+    /// The kinds of mentions with which the intent does not apply.
+    pub(crate) excluded_by: Vec<String>,
 }
 
 /// A function of the slots of a question and of an earlier trip.
@@ -112,6 +114,7 @@ impl Intent {
             is_restorable: false,
             about_trip: None,
             decided_by: None,
+            excluded_by: Vec::new(),
         }
     }
 
@@ -179,6 +182,14 @@ impl Intent {
     #[must_use]
     pub fn decided_by(mut self, kind: &str, decides: fn(&Choice, bool) -> bool) -> Self {
         self.decided_by = Some((kind.to_owned(), decides));
+        self
+    }
+
+    /// Declares a kind of mention with which the intent does not apply: a message that asks how long a ride takes does not ask for the
+    /// next trains, although it has the same entities.
+    #[must_use]
+    pub fn excluded_by(mut self, kind: &str) -> Self {
+        self.excluded_by.push(kind.to_owned());
         self
     }
 
@@ -370,10 +381,15 @@ pub struct Slot {
     pub(crate) accepts: Option<Box<dyn AcceptFn>>,
     pub(crate) prefers: Option<fn(&Choice, &Slots) -> bool>,
     pub(crate) narrows: Option<BoxedNarrowFn>,
+    /// Replaces a value that the message does not name, given the other slots.
+    pub(crate) relocates: Option<InheritedChoiceFn>,
 }
 
 /// A function that derives a value from the slots of an earlier question and of this one.
 pub(crate) type InheritFn = fn(&Slots, &Slots) -> Option<Choice>;
+
+/// A function that returns another value for a slot, given the other slots.
+pub(crate) type InheritedChoiceFn = fn(&Choice, &Slots) -> Option<Choice>;
 
 /// A function that narrows choices by the other slots.
 type BoxedNarrowFn = Box<dyn NarrowFn>;
@@ -416,6 +432,7 @@ impl Slot {
             accepts: None,
             prefers: None,
             narrows: None,
+            relocates: None,
         }
     }
 
@@ -553,6 +570,14 @@ impl Slot {
     #[must_use]
     pub fn preferred_for(mut self, prefers: fn(&Choice, &Slots) -> bool) -> Self {
         self.prefers = Some(prefers);
+        self
+    }
+
+    /// Replaces a value that the message does not name if the other slots exclude it: after a board for 86 St on the 6, "and the Q?" is
+    /// about 86 St on the Q.
+    #[must_use]
+    pub fn relocated_by(mut self, relocates: fn(&Choice, &Slots) -> Option<Choice>) -> Self {
+        self.relocates = Some(relocates);
         self
     }
 

@@ -94,14 +94,17 @@ fn arrivals() -> Intent {
         .alternatives("direction", "towards")
         .continued_by("route")
         .decided_by("due", |_, _| true)
+        .excluded_by("ridetime")
         .slot(
             at_board("station_name")
                 .pronoun_from("from_station")
                 .carried_from("from_station")
+                .relocated_by(|here, board| SPEECH.on_named_line(here, board))
                 .complemented_by(|slots| other_saved(slots, "towards")),
         )
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("back", "back").momentary())
         .slot(
             Slot::optional("towards", "station")
                 .after(TOWARDS)
@@ -130,6 +133,7 @@ fn at_board(name: &str) -> Slot {
 fn express_arrivals() -> Intent {
     let intent = Intent::new("express_arrivals")
         .follows(["arrivals"])
+        .excluded_by("ridetime")
         .slot(at_station("station_name"))
         .slot(Slot::optional("lines", "lines").carried_from("lines"));
     boards(with_saved(intent, &["station_name"]), expresses)
@@ -158,8 +162,16 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
             };
             let (direction, towards) = (outcome.slots().value("direction"), station(outcome, "towards"));
             let direction = direction.as_str().or(towards.as_deref());
-            if let Some(direction) = direction.filter(|direction| is_direction(direction, &arguments)) {
-                arguments["direction"] = Value::from(direction);
+            match direction {
+                Some(direction) if is_direction(direction, &arguments) => {
+                    arguments["direction"] = Value::from(direction);
+                }
+                Some(direction) => {
+                    if let Some(heading) = same_heading(direction, &arguments) {
+                        arguments["direction"] = Value::from(heading);
+                    }
+                }
+                None => {}
             }
             Some(arguments)
         })
@@ -178,6 +190,21 @@ fn is_direction(direction: &str, arguments: &Value) -> bool {
         Ok(found) => heading_of(direction, &found.ids(), &lines).is_ok(),
         // The tool reports the unknown station.
         Err(_) => true,
+    }
+}
+
+/// Returns the heading of the trains to a place to which the line of a call does not go, if other lines do from the same platforms: after
+/// the Q to Brighton Beach, "and the N?" means the N downtown.
+fn same_heading(direction: &str, arguments: &Value) -> Option<&'static str> {
+    let line = arguments["line"].as_str()?;
+    let found = find(arguments["station_name"].as_str()?, &[line]).ok()?;
+    let shared =
+        |id: &&str| network().find_station(id).is_some_and(|station| station.lines.iter().any(|own| own == line));
+    let platforms: Vec<&str> = found.ids().into_iter().filter(shared).collect();
+    match heading_of(direction, &platforms, &[]).ok()?.as_str() {
+        "N" => Some("uptown"),
+        "S" => Some("downtown"),
+        _ => None,
     }
 }
 

@@ -27,6 +27,9 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     if word == "shuttle" {
         return Some(("S".to_owned(), 1));
     }
+    if let Some(line) = spelled_line(message, at) {
+        return Some((line.to_owned(), 1));
+    }
     let (name, is_plural) = match word.strip_suffix('s').filter(|name| name.len() == 1) {
         // A plural, as in "4s" or "the J's".
         Some(name) if name.chars().all(|c| c.is_ascii_digit()) || message.said(at..at + 1).contains(['\'', '’']) => {
@@ -37,6 +40,25 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
     let is_line = is_plural || follows_a_line && !is_street(message.word(at + 1)) || means_a_line(message, at);
     is_line.then(|| (sign.clone(), 1))
+}
+
+/// Returns the line that a spelled number means: "the four train", "on the six from 77th". In "the four lines", the number counts.
+fn spelled_line(message: &Utterance, at: usize) -> Option<&'static str> {
+    const NUMBERS: [(&str, &str); 7] =
+        [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5"), ("six", "6"), ("seven", "7")];
+    let (word, line) = NUMBERS.iter().find(|(word, _)| *word == message.word(at))?;
+    let before = |steps: usize| at.checked_sub(steps).map_or("", |at| message.word(at));
+    let next = message.word(at + 1);
+    let is_train =
+        matches!(next, "train" | "local" | "express") && !matches!(before(1), "no" | "which" | "any" | "this");
+    let is_taken =
+        before(1) == "the" && matches!(before(2), "on" | "take" | "taking" | "catch" | "board" | "via" | "ride");
+    let is_followed =
+        matches!(next, "" | "from" | "to" | "up" | "down" | "uptown" | "downtown" | "instead" | "there" | "then");
+    // "The one" can be anything.
+    let is_line = is_train && (*word != "one" || before(1) == "the" && next == "train")
+        || *word != "one" && is_taken && is_followed;
+    is_line.then_some(*line)
 }
 
 /// Returns the shuttle that a name means, and the number of words in the name: "the Franklin Avenue shuttle".
@@ -129,7 +151,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
             let is_capital = message.said(at..at + 1) == "A";
             let is_article =
                 matches!(before, "there" | "take" | "get" | "catch" | "is" | "need" | "want" | "miss" | "as" | "such");
-            is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at")) || is_named_train && !is_article
+            is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at" | "to"))
+                || is_named_train && !is_article
         }
         "s" | "e" | "w" | "n" if is_number(next) => false,
         "sir" => message.said(at..at + 1) == "SIR",
@@ -158,6 +181,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
                         | "if"
                         | "also"
                         | "plus"
+                        | "nah"
+                        | "nope"
                 );
             let acts = matches!(
                 next,
@@ -180,7 +205,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
                     | "there"
                     | "here"
             );
-            (is_alone || is_directed || opens && acts) && !is_number(before)
+            let is_choice = opens && next == "after" && message.word(at + 2) == "all";
+            (is_alone || is_directed || is_choice || opens && acts) && !is_number(before)
                 || matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
                 || matches!(before, "or" | "vs" | "versus" | "on" | "via" | "no" | "avoid" | "without" | "skip")
         }
@@ -212,6 +238,10 @@ mod tests {
             ("n how many stops r there", &[]),
             ("how do i get from w 8 to e 180", &[]),
             ("the n or the r", &[&["N", "R"]]),
+            ("isn't there a four train at fordham", &[&["4"]]),
+            ("the ride on the four from yankee stadium", &[&["4"]]),
+            ("the one at 63rd, the four lines there", &[]),
+            ("nah 7 after all", &[&["7"]]),
             ("7 willets point to manhattan", &[&["7"]]),
             ("all the stops of the franklin avenue shuttle", &[&["FS"]]),
             ("is the rockaway park shuttle on time", &[&["H"]]),

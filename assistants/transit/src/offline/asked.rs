@@ -102,6 +102,22 @@ impl Speech {
         last.map(|at| one(message, at, json!(true))).unwrap_or_default()
     }
 
+    /// Finds "to" in a message that only names a line and where it goes, "5 to Dyre?", which asks for the next train of that ride.
+    #[must_use]
+    pub fn find_line_to(&self, message: &Utterance) -> Vec<Mention> {
+        const CONNECTING: [&str; 10] = ["and", "n", "ok", "okay", "then", "so", "from", "at", "the", "a"];
+        let runs = (self.line_runs)(message);
+        let [run] = &runs[..] else { return Vec::new() };
+        let (to, count) = (run.words.end, message.words().len());
+        let stations = self.find_stations(message);
+        let is_station = |at: usize| stations.iter().any(|mention| mention.words.contains(&at));
+        let goes = matches!(message.word(to), "to" | "towards" | "toward")
+            && to + 1 < count
+            && (to + 1..count).all(is_station);
+        let is_bare = (0..run.words.start).all(|at| is_station(at) || CONNECTING.contains(&message.word(at)));
+        if run.lines.len() == 1 && goes && is_bare { one(message, to, json!(true)) } else { Vec::new() }
+    }
+
     /// Finds the words with which a message asks whether the line under discussion stops at a station: "is Halsey St on it?"
     #[must_use]
     pub fn find_serves(&self, message: &Utterance) -> Vec<Mention> {
@@ -124,7 +140,25 @@ impl Speech {
         {
             return Vec::new();
         }
-        on_it.or_else(calls).map(|at| one(message, at, json!(true))).unwrap_or_default()
+        on_it
+            .or_else(calls)
+            .or_else(|| self.line_before_stop(message))
+            .map(|at| one(message, at, json!(true)))
+            .unwrap_or_default()
+    }
+
+    /// Returns the position of "stop" in "2 stop Pelham Pkwy?": a line, the verb, and a station.
+    fn line_before_stop(&self, message: &Utterance) -> Option<usize> {
+        let runs = (self.line_runs)(message);
+        let [run] = &runs[..] else { return None };
+        let at = run.words.end;
+        let opens =
+            (0..run.words.start).all(|at| matches!(message.word(at), "and" | "n" | "so" | "ok" | "does" | "the"));
+        let start = if message.word(at + 1) == "at" { at + 2 } else { at + 1 };
+        let count = message.words().len();
+        let stations = self.find_stations(message);
+        let is_station = stations.iter().any(|mention| mention.words == (start..count));
+        (opens && matches!(message.word(at), "stop" | "stops") && is_station).then_some(at)
     }
 
     /// Finds the words with which a message asks about all trains of a line, "does every A go there?", or about all stations with a
@@ -190,6 +224,59 @@ impl Speech {
         let auxiliary = (0..message.words().len()).find(|at| AUXILIARIES.contains(&message.word(*at)));
         auxiliary.map(|at| one(message, at, json!(true))).unwrap_or_default()
     }
+}
+
+/// Finds a question about the duration of a ride: "how long on the 3?", "minutes on the A to Howard Beach". A question about the
+/// wait, such as "how long until the next 6", is not about a ride.
+#[must_use]
+pub fn find_ride_time(message: &Utterance) -> Vec<Mention> {
+    const OF_RIDES: [&str; 14] = [
+        "on", "ride", "rides", "take", "takes", "taking", "need", "needs", "to", "from", "trip", "journey", "between",
+        "that",
+    ];
+    const NOT_OF_RIDES: [&str; 36] = [
+        "until", "till", "til", "wait", "waiting", "before", "next", "away", "late", "since", "ago", "leave", "leaves",
+        "due", "come", "comes", "coming", "arrive", "arrives", "arrival", "last", "open", "first", "delay", "delayed",
+        "delays", "running", "when", "whens", "be", "for", "has", "at", "or", "vs", "faster",
+    ];
+    let count = message.words().len();
+    let follows = |at: usize, words: &[&str]| words.iter().enumerate().all(|(i, word)| message.word(at + i) == *word);
+    let asked = (0..count).find_map(|at| {
+        let asks = follows(at, &["how", "long"])
+            || follows(at, &["how", "many", "minutes"])
+            || follows(at, &["how", "many", "mins"])
+            || follows(at, &["how", "much", "time"]);
+        let is_first = at == 0 && matches!(message.word(at), "minutes" | "mins") && message.word(1) != "to";
+        (asks || is_first).then_some(at)
+    });
+    let is_of_ride = |at: &usize| {
+        let ends = |at: &usize| message.words()[*at].ends_a_sentence();
+        let start = (0..*at).rfind(ends).map_or(0, |end| end + 1);
+        let end = (*at..count).find(ends).map_or(count, |end| end + 1);
+        let within = |known: &[&str]| (start..end).any(|at| known.contains(&message.word(at)));
+        within(&OF_RIDES) && !within(&NOT_OF_RIDES)
+    };
+    asked.filter(is_of_ride).map(|at| one(message, at, json!(true))).unwrap_or_default()
+}
+
+/// Finds the word of a message that asks for a train on the way back: "for my way home, the next G at Hoyt", "going back from there,
+/// next 2".
+#[must_use]
+pub fn find_back(message: &Utterance) -> Vec<Mention> {
+    let is_back = |at: &usize| {
+        let before = at.checked_sub(1).map_or("", |before| message.word(before));
+        match message.word(*at) {
+            "back" => !matches!(before, "get" | "gets" | "the" | "come" | "to"),
+            "home" => matches!(before, "way" | "trip" | "ride" | "journey"),
+            "return" => matches!(before, "the" | "my" | "for" | "on"),
+            _ => false,
+        }
+    };
+    // "Back to the ferry" names the direction.
+    let names_end = |at: &usize| matches!(message.word(at + 1), "to" | "towards" | "toward" | "into" | "at" | "in");
+    let names_start = has(message, &["at", "from", "off"]);
+    let at = (0..message.words().len()).find(is_back).filter(|at| names_start && !names_end(at));
+    at.map(|at| one(message, at, json!(true))).unwrap_or_default()
 }
 
 /// Finds a question about access to one station: "is 135 ok for wheels", "any elevator there?"
@@ -294,6 +381,14 @@ mod tests {
         let home = values(find_recall, "where do I live, according to you?");
         assert_eq!(home.as_deref(), Some(r#"["home station"]"#));
         assert_eq!(values(find_recall, "how do I get home"), None);
+        for text in ["how long on the 3?", "Minutes on the A to Howard Beach?", "J to marcy is how many minutes"] {
+            assert!(values(find_ride_time, text).is_some(), "{text}");
+        }
+        for text in ["how long until the next 6", "how long for the 6", "how many minutes", "when is the 6 to Astor"] {
+            assert_eq!(values(find_ride_time, text), None, "{text}");
+        }
+        assert!(values(find_back, "for my way home, the next G at Hoyt?").is_some());
+        assert_eq!(values(find_back, "next back to the ferry"), None);
         assert_eq!(values(find_legs, "the L bit, how many minutes is that").as_deref(), Some(r#""line""#));
         assert_eq!(values(find_legs, "how soon is the first leg").as_deref(), Some(r#""first""#));
     }

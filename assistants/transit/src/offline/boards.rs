@@ -101,6 +101,22 @@ impl Speech {
         self.is_end_of_line(place, board, at) || goes_on()
     }
 
+    /// Returns the station with the same name, near a board's station, at which the board's line stops if it does not stop at that
+    /// station: "and the Q?" after a board for 86 St on the 6.
+    #[must_use]
+    pub fn on_named_line(&self, here: &Choice, board: &Slots) -> Option<Choice> {
+        let lines = lines_of(&board.value("lines"));
+        let [line] = &lines[..] else { return None };
+        let name = here.value.as_str()?.split(" (").next()?;
+        if here.hints.is_empty() || here.hints.contains(line) {
+            return None;
+        }
+        let choices = self.choices_of(name, &lines);
+        let [choice] = &choices[..] else { return None };
+        let is_on_line = choice.hints.contains(line);
+        is_on_line.then(|| self.nearest_to(&choices, here)).flatten()
+    }
+
     /// Whether one of the lines, or any if none is given, goes from one place to another.
     pub(super) fn has_direct_ride(&self, from: &Choice, to: &Choice, lines: &Value) -> bool {
         let network = (self.system.network)();
@@ -144,6 +160,7 @@ pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
         .slot(at_station("station").narrowed_by(on_lines_or_all))
         .slot(Slot::required("lines", "lines").asks("Which line?"))
         .decided_by("serves", |_, _| true)
+        .excluded_by("ridetime")
         .slot(Slot::optional("every", "every").momentary());
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| {
@@ -244,7 +261,7 @@ pub fn lines_to(speech: &'static Speech) -> Intent {
                     "go to",
                 ])
                 .asks("To which station?")
-                .narrowed_by(|choices, slots| on_lines_or_same_name(choices, slots)),
+                .narrowed_by(on_lines_or_same_name),
         )
         .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &["from", "to"])
@@ -299,6 +316,7 @@ impl Speech {
 #[must_use]
 pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
     let intent = Intent::new("station_info")
+        .excluded_by("ridetime")
         .example(example)
         .restored_from_calls()
         .answers_aspect("ask:accessible")

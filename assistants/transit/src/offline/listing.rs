@@ -268,7 +268,10 @@ fn border(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Option<
 /// "does it ever go into Manhattan", "does the G touch Manhattan"
 fn goes_into(message: &Utterance, area: &Range<usize>) -> Option<Range<usize>> {
     const MAX_GAP: usize = 4;
-    let verb = (area.start.saturating_sub(MAX_GAP)..area.start).rfind(|at| GOING.contains(&message.word(*at)))?;
+    // "A stop in Manhattan" has no verb.
+    let is_noun = |at: usize| at > 0 && matches!(message.word(at - 1), "a" | "any" | "the" | "one" | "no");
+    let is_verb = |at: &usize| GOING.contains(&message.word(*at)) && !is_noun(*at);
+    let verb = (area.start.saturating_sub(MAX_GAP)..area.start).rfind(is_verb)?;
     let gap = verb + 1..area.start;
     let joins = gap.clone().all(|at| {
         matches!(

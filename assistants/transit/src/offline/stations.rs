@@ -19,6 +19,31 @@ use crate::{Place, Resolution, wording};
 
 /// Words that belong to a number before them.
 const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "place"];
+/// More words that say what kind of place a name stands for.
+const KIND_WORDS: [&str; 22] = [
+    "st",
+    "str",
+    "street",
+    "streets",
+    "road",
+    "sq",
+    "square",
+    "station",
+    "stop",
+    "stn",
+    "pkwy",
+    "parkway",
+    "blvd",
+    "boulevard",
+    "center",
+    "centre",
+    "ctr",
+    "heights",
+    "hts",
+    "terminal",
+    "tube",
+    "line",
+];
 /// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
 const CORRECTION_WORDS: [&str; 12] =
     ["no", "not", "sorry", "oops", "wait", "actually", "want", "make", "skip", "forget", "need", "scratch"];
@@ -95,6 +120,7 @@ impl Speech {
                     .flatten()
             });
             let nearest = nearest.or_else(|| self.one_of_two_names(message, narrowed.last()?, &mention));
+            let nearest = nearest.or_else(|| named_within(message, narrowed.last()?, &mention));
             match (nearest, narrowed.last_mut()) {
                 (Some(choice), Some(before)) => {
                     *before = Mention::new(before.words.start..mention.words.end, vec![choice]);
@@ -132,7 +158,7 @@ impl Speech {
     }
 
     /// Returns the choice whose station is nearest to a place; `None` if none is near it.
-    fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
+    pub(super) fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
         /// About 2.2 km in degrees of latitude.
         const NEAR: f64 = 0.02;
         self.nearest_within(choices, place, NEAR)
@@ -191,8 +217,10 @@ impl Speech {
         let last = run.end.min(at + MAX_NAME_WORDS);
         let mut best: Option<(Rank, usize)> = None;
         for end in at + 1..=last {
-            let rank = rank_of(&self.resolve(&message.spelled(at..end)))
-                .filter(|rank| is_plausible(message, at..end, run, *rank));
+            let resolution = self.resolve(&message.spelled(at..end));
+            let rank = rank_of(&resolution)
+                .filter(|rank| is_plausible(message, at..end, run, *rank))
+                .filter(|_| !self.is_weak(message, at..end, run, &resolution));
             // A match with one station takes precedence; otherwise the longer name does.
             if let Some(rank) = rank
                 && best.is_none_or(|(known, _)| known != Rank::One || rank == Rank::One)
@@ -221,6 +249,32 @@ impl Speech {
         }
         let words = at..end;
         Some(Mention::new(words.clone(), self.choices(message, words, &lines_after(message, end, lines))))
+    }
+
+    /// Whether of several words only one that is common in ordinary sentences occurs in the name of the station, and no name is
+    /// expected: "ocean swim", "northern end".
+    fn is_weak(&self, message: &Utterance, words: Range<usize>, run: &Range<usize>, resolution: &Resolution) -> bool {
+        let places = match resolution {
+            _ if words.len() < 2 => return false,
+            Resolution::Certain(place) => vec![place],
+            Resolution::Assumed { taken, others } => std::iter::once(taken).chain(others).collect(),
+            _ => return false,
+        };
+        let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
+        if PLACE_CUES.contains(&before) || message.word(run.end) == "to" {
+            return false;
+        }
+        let names: Vec<Utterance> =
+            places.into_iter().map(|place| Utterance::new(self.system.view_of(place).name)).collect();
+        let in_name = |at: usize| {
+            let is_like = |known: &str| known == message.word(at) || is_misspelt_word_of(known, message.word(at));
+            names.iter().any(|name| name.words().iter().any(|word| is_like(&word.folded)))
+        };
+        let is_kind = |word: &str| STREET_WORDS.contains(&word) || KIND_WORDS.contains(&word);
+        let (matched, others): (Vec<usize>, Vec<usize>) = words.partition(|at| in_name(*at));
+        let is_other =
+            |at: &usize| !is_kind(message.word(*at)) && !message.word(*at).starts_with(|c: char| c.is_ascii_digit());
+        matches!(&matched[..], [at] if COMMON_WORDS.contains(&message.word(*at))) && others.iter().any(is_other)
     }
 
     /// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
@@ -300,6 +354,25 @@ fn is_beside_the_ends(message: &Utterance, saved: &Mention, named: &[Mention]) -
     let is_named = matches!(before(saved.words.start), "to" | "from" | "at" | "near" | "my" | "and");
     let is_destination = |mention: &Mention| matches!(before(mention.words.start), "to" | "towards" | "toward");
     !is_named && named.iter().any(|mention| mention.words.start > saved.words.start && is_destination(mention))
+}
+
+/// Returns the place after an ordinary word that also occurs in names, which that place explains: "the beach at Coney Island", "the
+/// 7th Avenue side of Penn Station".
+fn named_within(message: &Utterance, word: &Mention, place: &Mention) -> Option<Choice> {
+    let [choice] = &place.choices[..] else { return None };
+    let is_known = |choice: &Choice| !choice.hints.is_empty();
+    let gap = word.words.end..place.words.start;
+    let words: Vec<&str> = gap.clone().map(|at| message.word(at)).collect();
+    let is_side = |word: &str| matches!(word, "side" | "end" | "exit" | "entrance");
+    let is_side_of = match words[..] {
+        ["of"] => is_side(message.word(word.words.end - 1)),
+        [side, "of"] => is_side(side),
+        _ => false,
+    };
+    let is_ordinary = word.words.len() == 1 && COMMON_WORDS.contains(&message.word(word.words.start));
+    let joins = matches!(words[..], ["at" | "in" | "by" | "near" | "on"]);
+    let is_open = word.choices.len() > 1 || word.choices.iter().any(|one| !one.others.is_empty());
+    (is_known(choice) && (is_side_of || is_ordinary && joins && is_open)).then(|| choice.clone())
 }
 
 /// Whether a place says where the unknown place before it is: "the Marriott Marquis in Times Square", "Wythe Hotel, Bedford Avenue stop".
@@ -520,6 +593,8 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         // "The east side" is part of a city.
         _ if words.clone().all(|at| SIDE_WORDS.contains(&message.word(at))) => false,
+        // "The 8th Av side" is a part of another station.
+        _ if (words.start + 1..=words.end).any(|at| message.word(at) == "side") => false,
         // "The second one" is a train.
         _ if words.len() == 1
             && is_ordinal(message.word(words.start))

@@ -78,6 +78,10 @@ pub fn to_station(speech: &'static Speech) -> Slot {
         "be at",
         "be in",
         "arrive at",
+        "put me at",
+        "puts me at",
+        "get me to",
+        "gets me to",
         "heading",
         "headed",
         "up",
@@ -191,6 +195,13 @@ impl Speech {
         let (from, to) = (from?, to?);
         if board.get("direction").is_some() {
             return None;
+        }
+        // "For my way home, the next G at Hoyt" goes back to where the trip started.
+        if board.get("back").is_some() {
+            let is_end = board.get(at).is_some_and(|here| here.label == to.label);
+            let lines = board.value("lines");
+            return (is_end && self.has_direct_ride(to, from, &lines))
+                .then(|| Choice { others: Vec::new(), ..from.clone() });
         }
         if let Some(end) = self.end_of_leg(trip, board, at) {
             return Some(end);
@@ -427,7 +438,7 @@ fn fastest(text: &str) -> String {
 /// Whether the trip is right now, because the message says so or asks when the train leaves. "Leaving at 5pm" names a time.
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {
     let has_time = ["leave_at", "arrive_by"].iter().any(|slot| outcome.slots().get(slot).is_some());
-    let asks_when = matches!(outcome.aspect(), Some("ask:wait" | "ask:later" | "ask:depart"));
+    let asks_when = matches!(outcome.aspect(), Some("ask:wait" | "ask:later" | "ask:depart" | "ask:arrive"));
     (asks_when || outcome.slots().get("now").is_some()) && !has_time
 }
 

@@ -149,6 +149,10 @@ pub(super) const COMMON_WORDS: &[&str] = &[
     "monument",
     "arsenal",
     "reading",
+    "northern",
+    "southern",
+    "eastern",
+    "western",
 ];
 
 /// Words for saved places, and the preference keys they refer to.

@@ -113,6 +113,7 @@ fn arrivals() -> Intent {
         .narrowed_by(on_lines)
         .narrowing_assumed()
         .carried_from("from_station")
+        .relocated_by(|here, board| SPEECH.on_named_line(here, board))
         .pronoun_from("from_station");
     let intent = Intent::new("arrivals")
         .example("When is the next Victoria line train at Oxford Circus?")
@@ -120,9 +121,11 @@ fn arrivals() -> Intent {
         .alternatives("direction", "towards")
         .alternatives("via", "towards")
         .decided_by("due", |_, _| true)
+        .excluded_by("ridetime")
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("back", "back").momentary())
         .slot(
             Slot::optional("towards", "station")
                 .after(TOWARDS.iter().copied())

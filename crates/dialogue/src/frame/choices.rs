@@ -47,7 +47,13 @@ pub(crate) fn select_choice<'a>(
     ordinals: &[String],
 ) -> Option<&'a Choice> {
     let message_words: HashSet<&str> = annotated.utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let ordinal = ordinals.iter().position(|ordinal| message_words.contains(ordinal.as_str()));
+    // In "Second Avenue", the ordinal is a name.
+    let utterance = &annotated.utterance;
+    let is_name = |at: usize| matches!(utterance.word(at + 1), "avenue" | "av" | "ave" | "street" | "st");
+    let occurs = |ordinal: &String| {
+        (0..utterance.words().len()).any(|at| utterance.word(at) == ordinal.as_str() && !is_name(at))
+    };
+    let ordinal = ordinals.iter().position(occurs);
     if let Some(choice) = ordinal.and_then(|at| choices.get(at)) {
         return Some(choice);
     }

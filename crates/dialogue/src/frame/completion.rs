@@ -84,11 +84,13 @@ impl SlotFiller<'_> {
             // After a trip, "from here" means where the trip starts.
             let origin = if *is_here { &slot.name } else { origin };
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin));
+            let earlier = earlier.or_else(|| self.place_of_board(slot, dialogue));
             let started = || self.start_of_newest(slot, dialogue).filter(|_| *is_here);
             if let Some(choice) = earlier.or_else(started).cloned() {
                 self.slots.set(&slot.name, choice);
             }
         }
+        self.relocate();
         // Tools receive arguments in the order of declaration, regardless of the order in which slots were filled.
         let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
         self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
@@ -209,6 +211,26 @@ impl SlotFiller<'_> {
                 self.slots.set(end, meant);
             }
         }
+    }
+
+    /// Replaces values that the message does not name, or names only by a pronoun, if other slots exclude them.
+    fn relocate(&mut self) {
+        for (index, slot) in self.intent.slots.iter().enumerate() {
+            let is_named = self.filled.contains(&index) && !self.by_pronoun.contains_key(&index);
+            let (Some(relocates), Some(known)) = (slot.relocates, self.slots.get(&slot.name)) else { continue };
+            if let Some(other) = (!is_named).then(|| relocates(known, &self.slots)).flatten() {
+                self.slots.set(&slot.name, other);
+            }
+        }
+    }
+
+    /// Returns the value of a slot in the last question, for a pronoun in the same slot: "the 4 there?" after "next D uptown" is at the
+    /// same station. A place that the last question named in another slot is meant instead.
+    fn place_of_board<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<&'b Choice> {
+        let [frame] = &dialogue.frames[..] else { return None };
+        let pronoun = self.slots.get(&slot.name)?;
+        let is_named = |(name, value): &(String, Choice)| frame.filled.contains(name) && is_same_entity(value, pronoun);
+        frame.slots.get(&slot.name).filter(|_| frame.open.is_empty() && !frame.slots.0.iter().any(is_named))
     }
 
     /// Whether the message names the value of a required slot of a kind, other than by a pronoun.

@@ -42,7 +42,11 @@ impl IntentResolver {
             return;
         }
         let utterance = &annotated.utterance;
-        let is_start = |at: usize| at > 0 && matches!(utterance.word(at - 1), "from" | "at" | "leaving" | "the");
+        let is_start = |at: usize| {
+            at > 0
+                && (matches!(utterance.word(at - 1), "from" | "at" | "leaving" | "the" | "off")
+                    || utterance.word(at - 1) == "of" && at > 1 && utterance.word(at - 2) == "out")
+        };
         let named = annotated.mentions.iter().rposition(|known| {
             let words = &known.mention.words;
             let is_one = matches!(&known.mention.choices[..], [choice] if !choice.hints.is_empty());
@@ -77,7 +81,10 @@ impl IntentResolver {
                 return end == utterance.words().len();
             }
             let closes = end == utterance.words().len() || utterance.words()[end - 1].ends_sentence;
-            let follows = at > 0 && (self.is_cue(utterance.word(at - 1)) || is_way_to(utterance.word(at - 1)));
+            let follows = at > 0
+                && (self.is_cue(utterance.word(at - 1))
+                    || is_way_to(utterance.word(at - 1))
+                    || matches!(utterance.word(at - 1), "stop" | "stops"));
             closes || words.len() > 1 || follows
         };
         let positions = (0..utterance.words().len()).filter(|at| matches_at(*at) && refers(*at));
@@ -173,9 +180,23 @@ impl IntentResolver {
     }
 }
 
-/// Whether "there" after this word is where something goes.
+/// Whether "there" after this word is where something goes or stops.
 fn is_going(word: &str) -> bool {
-    matches!(word, "go" | "goes" | "going" | "to" | "get" | "gets" | "getting" | "reach" | "reaches" | "run" | "runs")
+    matches!(
+        word,
+        "go" | "goes"
+            | "going"
+            | "to"
+            | "get"
+            | "gets"
+            | "getting"
+            | "reach"
+            | "reaches"
+            | "run"
+            | "runs"
+            | "stop"
+            | "stops"
+    )
 }
 
 /// Whether a word leads to a place, so "there" after it means a place: "up there", "get there".

@@ -107,6 +107,9 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
+        if self.is_excluded(last.intent, annotated, clause) {
+            return None;
+        }
         let intent = &self.intents[last.intent];
         let mut filler = SlotFiller::continuing(intent, annotated, last);
         filler.apply_correction(clause);

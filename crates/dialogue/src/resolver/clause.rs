@@ -401,8 +401,10 @@ impl IntentResolver {
         // A mention that only decides for an intent, or that holds for one message, is no condition.
         let is_condition = |found: &&KindMention| {
             let decides = |intent: &Intent| intent.decided_by.as_ref().is_some_and(|(kind, _)| *kind == found.kind);
+            let excludes = |intent: &Intent| intent.excluded_by.contains(&found.kind);
             let mut momentary = self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_momentary);
-            !self.intents.iter().any(decides) && !momentary.any(|slot| slot.kind == found.kind)
+            !self.intents.iter().any(|intent| decides(intent) || excludes(intent))
+                && !momentary.any(|slot| slot.kind == found.kind)
         };
         let incidental = annotated.within(clause).filter(|found| found.mention.is_incidental);
         incidental.filter(is_condition).all(is_taken)

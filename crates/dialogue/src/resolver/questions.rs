@@ -321,7 +321,7 @@ pub(super) struct Border {
 const INTERJECTIONS: &[&str] = &[
     "ok", "okay", "okey", "k", "kk", "so", "um", "umm", "uh", "uhm", "er", "hmm", "hm", "hmmm", "mm", "ugh", "oh",
     "ooh", "ah", "aw", "hey", "yo", "hiya", "lol", "haha", "hah", "alright", "aight", "cool", "sweet", "awesome",
-    "wow", "omg", "well",
+    "wow", "omg", "well", "nah", "nope", "righto", "lame",
 ];
 /// Expressions that say nothing about a question after them, if a comma or the end of a sentence follows.
 const SEPARATE_INTERJECTIONS: &[&str] = &[

@@ -124,7 +124,8 @@ impl IntentResolver {
             Class::Intent(intent) => {
                 let follows = &self.intents[*intent].follows;
                 let mut last = dialogue.frames.iter().map(|frame| &self.intents[frame.intent].name);
-                follows.is_empty() || last.any(|name| follows.contains(name))
+                (follows.is_empty() || last.any(|name| follows.contains(name)))
+                    && !self.is_excluded(*intent, annotated, clause)
             }
             Class::Act(Act::Again | Act::Reverse | Act::Change | Act::Correct | Act::Other) | Class::Aspect(_) => {
                 !dialogue.frames.is_empty()
@@ -146,6 +147,12 @@ impl IntentResolver {
         }
         ranked.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
         ranked
+    }
+
+    /// Whether a clause contains a mention with which an intent does not apply.
+    pub(super) fn is_excluded(&self, intent: usize, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let kinds = &self.intents[intent].excluded_by;
+        !kinds.is_empty() && annotated.within(clause).any(|found| kinds.contains(&found.kind))
     }
 
     /// Whether a clause starts with the cue of a text slot, such as "remember that my". The text after it is arbitrary

@@ -2,6 +2,7 @@
 //!
 //! An assistant declares a [`Speech`], and builds its offline model from these parts and its own.
 
+mod adjacent;
 mod asked;
 mod boards;
 mod conditions;

@@ -2,6 +2,8 @@
 
 mod choices;
 mod completion;
+mod days;
+mod ends;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,8 +13,6 @@ use threadkeep_core::text::Language;
 use crate::annotated::{AnnotatedUtterance, KindMention, contraction};
 use crate::extract::Choice;
 use crate::intent::{Intent, Slot, Slots};
-use crate::time::{TimeMention, find_times};
-use crate::utterance::Utterance;
 pub(crate) use choices::{closest, is_same_entity, select_choice, shares_name};
 
 /// An intent with its slots, for one question.
@@ -191,59 +191,6 @@ impl<'a> SlotFiller<'a> {
         }
     }
 
-    /// Returns the number of the sentence that contains a mention.
-    fn sentence_of(&self, found: &KindMention) -> usize {
-        let before = &self.annotated.utterance.words()[..found.mention.words.start];
-        before.iter().filter(|word| word.ends_sentence).count()
-    }
-
-    /// Fills the ends of a trip from "X to Y", whatever precedes it: "how do I get Oval to Bank".
-    fn fill_ends(&mut self, clause: &Range<usize>) {
-        const TO: [&str; 4] = ["to", "towards", "toward", "for"];
-        let intent = self.intent;
-        for (start, end) in &intent.swaps {
-            let index = |name: &String| intent.slots.iter().position(|slot| slot.name == *name);
-            let (Some(start), Some(end)) = (index(start), index(end)) else { continue };
-            if self.filled.contains(&start) || self.filled.contains(&end) {
-                continue;
-            }
-            let (start_slot, end_slot) = (&intent.slots[start], &intent.slots[end]);
-            let before = |at: usize| at.checked_sub(1).map_or("", |at| self.annotated.utterance.word(at));
-            let is_start = |found: &KindMention| {
-                let first = position_with_articles(self.annotated, found.mention.words.start);
-                !TO.contains(&before(first)) && cue_length(self.annotated, found, end_slot) <= 1
-            };
-            let mentions =
-                self.annotated.within(clause).filter(|found| found.kind == start_slot.kind && is_start(found));
-            let pair = mentions.into_iter().find_map(|found| {
-                let to = found.mention.words.end;
-                let follows = |next: &KindMention| {
-                    let first = position_with_articles(self.annotated, next.mention.words.start);
-                    first == to + 1 && next.kind == end_slot.kind
-                };
-                let next = self.annotated.within(clause).find(|next| follows(next))?;
-                (self.annotated.utterance.word(to) == "to" && !self.annotated.utterance.words()[to - 1].ends_sentence)
-                    .then(|| (found.mention.words.clone(), next.mention.words.clone()))
-            });
-            let Some((from, to)) = pair else { continue };
-            // In "from A, change at X to Y", the start is A.
-            let is_other_start = |found: &KindMention| {
-                found.kind == start_slot.kind
-                    && found.mention.words != from
-                    && before(position_with_articles(self.annotated, found.mention.words.start)) == "from"
-            };
-            if self.annotated.within(clause).any(is_other_start) {
-                continue;
-            }
-            for (slot, words) in [(start, from), (end, to)] {
-                let mention = self.find_mention(clause, &intent.slots[slot], |found| found.mention.words == words);
-                if let Some(at) = mention {
-                    self.fill(slot, at);
-                }
-            }
-        }
-    }
-
     /// Fills the slots that prefer a value to the other slots of its kind.
     fn fill_preferred(&mut self, clause: &Range<usize>) {
         for (index, slot) in self.intent.slots.iter().enumerate() {
@@ -367,27 +314,6 @@ impl<'a> SlotFiller<'a> {
         let added = new.iter().filter(|value| !old.contains(value));
         let all: Vec<_> = old.iter().chain(added).cloned().collect();
         Choice { value: all.into(), ..choice.clone() }
-    }
-
-    /// Returns a time of day on the day of the time that it replaces: "at 9" after "tomorrow at 8" is tomorrow.
-    fn on_earlier_day(&self, slot: usize, choice: Choice) -> Choice {
-        let name = &self.intent.slots[slot].name;
-        let pairs = self.intent.alternatives.iter();
-        let mut others = pairs.filter_map(|(one, other)| match name {
-            name if name == one => Some(other),
-            name if name == other => Some(one),
-            _ => None,
-        });
-        let Some(other) = others.next() else { return choice };
-        let earlier = [name, other].into_iter().find_map(|name| self.previous.get(name)?.value.as_str());
-        let day = earlier.and_then(day_of);
-        match (day, choice.value.as_str()) {
-            (Some(day), Some(time)) if names_no_day(time) => {
-                let time = format!("{day} {time}");
-                Choice::new(time.as_str(), time.as_str())
-            }
-            _ => choice,
-        }
     }
 
     /// Returns the words that text slots took verbatim.
@@ -516,27 +442,6 @@ impl<'a> SlotFiller<'a> {
             }
         }
     }
-}
-
-/// Whether words are a time of day without a day.
-fn names_no_day(words: &str) -> bool {
-    let found = find_times(&Utterance::new(words));
-    found.first().is_some_and(|found| found.time.clock.is_some() && found.time.period.is_none())
-}
-
-/// Returns the day in words for a time, such as "tomorrow at 8".
-fn day_of(words: &str) -> Option<String> {
-    let utterance = Utterance::new(words);
-    let count = utterance.words().len();
-    let ranges = (0..count).flat_map(|start| (start + 1..=count).map(move |end| start..end));
-    let days = ranges.map(|range| utterance.said(range).to_owned()).filter(|text| {
-        let found = find_times(&Utterance::new(text.as_str()));
-        let is_day = |found: &TimeMention| {
-            found.time.period.is_some() && found.time.clock.is_none() && found.time.part.is_none()
-        };
-        matches!(&found[..], [found] if is_day(found) && found.words.len() == Utterance::new(text.as_str()).words().len())
-    });
-    days.max_by_key(String::len)
 }
 
 /// Whether a clause corrects what the user said before.

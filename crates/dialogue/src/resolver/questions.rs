@@ -134,11 +134,16 @@ impl IntentResolver {
             let (left, right) = (rest.start..end, start..rest.end);
             let corrects = self.corrects(annotated, &left, dialogue);
             // "I live at Balham, how do I get to Bank" is a statement to be saved, and a question.
-            // "Home is Balham, work is Bank" is two statements.
-            let states = || {
-                self.states(annotated, &left, dialogue)
-                    && (self.asks(annotated, &right) || self.states(annotated, &right, dialogue))
+            // "Home is Balham, work is Bank" is two statements, "my job is at Bank, keep that as work" is one.
+            let names_place = |clause: &Range<usize>| {
+                annotated
+                    .within(clause)
+                    .any(|found| Some(&found.kind) == self.place_kind.as_ref() && !found.mention.is_pronoun)
             };
+            let both_state =
+                || names_place(&left) && names_place(&right) && self.states(annotated, &right, dialogue);
+            let states =
+                || self.states(annotated, &left, dialogue) && (self.asks(annotated, &right) || both_state());
             if is_comma && !corrects && !states() {
                 continue;
             }

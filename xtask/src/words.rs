@@ -89,6 +89,8 @@ const EXCEPTIONS: &[Exception] = &[
         &["tell", "tells", "told", "nobody", "somebody"],
         "words of users' messages",
     ),
+    allow("assistants/transit/src/offline/asked.rs", &["tell", "told"], "words of users' messages"),
+    allow("assistants/transit/src/offline/personal.rs", &["told"], "words of users' messages"),
     allow("assistants/kubeops/tests/conversations.rs", &["told"], "users' messages"),
     allow("crates/dialogue/src/resolver/questions.rs", &["tell"], "words of users' messages"),
     allow("crates/core/src/text/irregular.rs", &["tell", "told"], "irregular verb forms, as data"),

@@ -6,9 +6,9 @@ use jiff::Timestamp;
 use serde::Serialize;
 use threadkeep_transit::{Arrival, Station};
 
-use crate::direction::heading_of;
+use crate::direction::{heading_of, lines_towards};
 use crate::live::LiveSnapshot;
-use crate::place::{Assumption, QueryError, StationView, direction_at, find, name_of};
+use crate::place::{Assumption, QueryError, StationView, direction_at, find, name_of, view_of as view_of_place};
 use crate::subway::{Subway, find_lines, line_name_of};
 use crate::system::network;
 use crate::travel::new_york;
@@ -71,6 +71,9 @@ pub struct ArrivalsAnswer {
     /// The requested direction in the user's words, if any. All trains in the answer go in this direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<String>,
+    /// The station to which the trains go, if the direction is one. The answer has no trains of lines that do not go there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// The trains, soonest first.
     pub arrivals: Vec<TrainArrival>,
     /// Whether live times are available for the requested lines.
@@ -111,15 +114,21 @@ impl Subway {
             Err(error) => return self.off_hours_arrivals(error, direction, now).await,
             Ok(found) => found,
         };
-        let heading = direction.map(|direction| heading_of(direction, &found.ids())).transpose()?;
+        let heading = direction.map(|direction| heading_of(direction, &found.ids(), &line_names)).transpose()?;
         let (mut arrivals, live) = self.get_arrivals(&found.ids(), &line_names, now).await;
+        // For a line that does not go there, the station only sets the direction.
+        let goes = |lines: &BTreeSet<String>| line_name.as_ref().is_none_or(|line| lines.contains(line));
+        let goal = direction.and_then(|direction| lines_towards(direction, &found.ids()));
+        let goal = goal.filter(|(_, lines)| goes(lines));
         arrivals.retain(|train| heading.as_ref().is_none_or(|heading| train.direction == *heading));
+        arrivals.retain(|train| goal.as_ref().is_none_or(|(_, lines)| lines.contains(&train.line)));
         arrivals.truncate(MAX_TRAINS);
         let direction = direction.map(str::to_owned);
         Ok(ArrivalsAnswer {
             station: found.view(),
             line: line_name,
             direction,
+            to: goal.map(|(place, _)| view_of_place(&place).name),
             arrivals,
             live,
             assumption: found.assumption,
@@ -138,7 +147,7 @@ impl Subway {
         let [station] = choices.as_slice() else { return Err(error) };
         let ids: Vec<&str> = station.stop_ids.iter().map(String::as_str).collect();
         let line_names: Vec<&str> = lines.iter().map(String::as_str).collect();
-        let heading = direction.map(|direction| heading_of(direction, &ids)).transpose()?;
+        let heading = direction.map(|direction| heading_of(direction, &ids, &line_names)).transpose()?;
         let (mut arrivals, live) = self.get_arrivals(&ids, &line_names, now).await;
         arrivals.retain(|train| heading.as_ref().is_none_or(|heading| train.direction == *heading));
         if arrivals.is_empty() {
@@ -147,7 +156,7 @@ impl Subway {
         arrivals.truncate(MAX_TRAINS);
         let line = Some(lines.join("/"));
         let direction = direction.map(str::to_owned);
-        Ok(ArrivalsAnswer { station: station.clone(), line, direction, arrivals, live, assumption: None })
+        Ok(ArrivalsAnswer { station: station.clone(), line, direction, to: None, arrivals, live, assumption: None })
     }
 
     /// Returns the next trains of `lines` (all lines if empty) at the stations with the given ids, soonest first.

@@ -12,14 +12,15 @@ mod lines;
 mod speech;
 mod trips;
 
-use threadkeep::ChatMessage;
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{
     Act, Choice, Classifier, Names, OfflineModel, OfflineModelBuilder, Phrases, Turn, Unanswered, Utterance,
 };
+use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, find_direct, find_habits, find_now, find_saved,
-    find_saved_keys, find_statements, find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
+    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when, find_access,
+    find_back, find_direct, find_habits, find_legs, find_now, find_recall, find_ride_time, find_saved, find_saved_keys,
+    find_statements, find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -43,7 +44,7 @@ const WEIGHTS: &[u8] = include_bytes!("offline/weights.bin");
 
 /// The classes of questions about the subway that no tool answers, and the replies, which say what the assistant does not know
 /// and where to find it.
-pub const REFERRALS: [(&str, &str); 8] = [
+pub const REFERRALS: [(&str, &str); 9] = [
     (
         "fares",
         "I do not know the fares. See mta.info/fares, or a fare machine; you pay by tapping a card or a phone (OMNY).",
@@ -76,6 +77,11 @@ pub const REFERRALS: [(&str, &str); 8] = [
     ),
     ("lost_property", "I do not know what was found or handed in. See mta.info/lost-and-found to report a lost item."),
     (
+        "where_to_look",
+        "At mta.info, or in the MTA app: mta.info/alerts for delays and changes, mta.info/elevator-escalator-status for elevators, \
+         mta.info/schedules for timetables, mta.info/fares for fares, mta.info/lost-and-found for lost items. By phone: 511.",
+    ),
+    (
         "rules",
         "I do not know the rules, services and conditions at stations. See mta.info, or ask the station's staff.",
     ),
@@ -102,11 +108,27 @@ fn declaration() -> OfflineModelBuilder {
         .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
         .kind("rivals", |message: &Utterance| SPEECH.find_rivals(message))
         .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
+        .kind("line", |message: &Utterance| SPEECH.find_each_line(message))
+        .kind("listing", |message: &Utterance| SPEECH.find_listings(message))
+        .kind("due", |message: &Utterance| {
+            SPEECH.find_due(message).into_iter().chain(conditions::first_of_line(message)).collect::<Vec<_>>()
+        })
+        .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
+        .kind("every", |message: &Utterance| SPEECH.find_every(message))
+        .kind("access", find_access)
+        .kind("recall", find_recall)
+        .kind("ridetime", find_ride_time)
+        .kind("back", find_back)
+        .kind("leg", find_legs)
+        .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
+        .kind("meeting", |message: &Utterance| SPEECH.find_meetings(message))
         .kind("depart", SPEECH.times([Relation::At, Relation::After, Relation::Since]))
         .kind("arrive", SPEECH.times([Relation::By, Relation::Before, Relation::Until]))
         .kind("stepfree", find_step_free)
         .kind("direction", conditions::directions)
-        .kind("now", find_now)
+        .kind("now", |message: &Utterance| {
+            find_now(message).into_iter().chain(SPEECH.find_line_to(message)).collect::<Vec<_>>()
+        })
         .kind("direct", find_direct)
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
@@ -114,6 +136,8 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun("here", "station")
         .pronoun("that station", "station")
         .pronoun("this station", "station")
+        .pronoun("my station", "station")
+        .pronoun("my stop", "station")
         .pronoun_of("avoid it", "avoided", "lines")
         .pronoun_of("avoiding it", "avoided", "lines")
         .pronoun_of("without it", "avoided", "lines")
@@ -121,7 +145,14 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun_of("same direction", "direction", "station")
         .pronoun_of("that direction", "direction", "station")
         .pronoun_of("same way", "direction", "station")
-        .places("station")
+        .pronoun_of("same platform", "direction", "station")
+        .pronoun_of("that platform", "direction", "station")
+        .places("station");
+    let builder = ASPECT_PHRASES
+        .iter()
+        .fold(builder, |builder, (class, phrases)| builder.asked_by(class, phrases))
+        .asked_if("ask:wait", asks_when)
+        .asked_if("ask:arrive", asks_arrival)
         .reply(Act::Source, whether_live)
         .otherwise(|_, cause| (cause == Unanswered::OffTopic).then(|| REFUSAL.to_owned()))
         .phrase_file(FOLLOW_UPS)
@@ -131,10 +162,11 @@ fn declaration() -> OfflineModelBuilder {
         .and_then(|builder| builder.phrase_file(CONVERSATIONS))
         .expect("a test parses the phrases");
     let builder = REFERRALS.into_iter().fold(builder, |builder, (class, text)| {
-        builder.referral(
-            class,
-            move |turn| if class == "timetable" { with_usual_service(text, turn) } else { text.to_owned() },
-        )
+        builder.referral(class, move |turn| match class {
+            "timetable" => with_usual_service(text, turn),
+            "other_transport" => other_transport(text, turn),
+            _ => text.to_owned(),
+        })
     });
     let builder = builder.referral("deleting", |_| NOT_DELETED.to_owned());
     let intents = trips::intents()
@@ -149,12 +181,31 @@ fn phrases() -> Phrases {
     trip_phrases(GREETING, WELCOME)
 }
 
+/// How often trains run, as the MTA plans the service; not from a timetable.
+const HEADWAYS: &str = "As a rule, a line's trains come every 3 to 8 min in rush hours, every 5 to 12 min at other times of the day, and \
+                        every 20 min late at night.";
+
+/// After the answer about airports, a question about "that bus" is still about it.
+fn other_transport(text: &str, turn: &Turn<'_>) -> String {
+    let airports = REFERRALS.iter().find(|(class, _)| *class == "airports").map_or("", |(_, text)| *text);
+    let last = turn.earlier().iter().rev().find(|message| message.role == Role::Assistant);
+    let refers = turn.question().to_lowercase().contains("that bus");
+    let is_about_airports = last.is_some_and(|message| message.plain_text().contains(airports));
+    if is_about_airports && refers { airports.to_owned() } else { text.to_owned() }
+}
+
 /// Adds the usual service of the lines that the question names.
 fn with_usual_service(text: &str, turn: &Turn<'_>) -> String {
-    let lines = SPEECH.find_lines(&Utterance::new(turn.question()));
+    let question = Utterance::new(turn.question());
+    let asks_often = question
+        .words()
+        .iter()
+        .any(|word| matches!(word.folded.as_str(), "often" | "frequent" | "frequently" | "frequency"));
+    let often = asks_often.then_some(HEADWAYS);
+    let lines = SPEECH.find_lines(&question);
     let named = lines.first().and_then(|mention| mention.choices.first()).map(|choice| lines_of(&choice.value));
     let usual = named.unwrap_or_default().into_iter().filter_map(|line| usual_service(&SPEECH.system.line_name(&line)));
-    let sentences: Vec<&str> = usual.chain([text]).collect();
+    let sentences: Vec<&str> = usual.chain(often).chain([text]).collect();
     sentences.join("\n")
 }
 

@@ -14,7 +14,8 @@ Which tool:
 - \"when is the next train\", \"trains at\" a station: get_train_arrivals.
 - local or express, stay or change: compare_local_vs_express. Say both options and which to take.
 - how long one waits at a change, whether a connection is made: get_transfer_timing.
-- lines, accessibility and directions of a station: get_station_info. The stations of a line: find_stations_on_line.
+- lines, accessibility and directions of a station: get_station_info. The stations of a line, \
+and where it meets another line: find_stations_on_line.
 - what the user wants remembered, or asks to recall: save_preference, get_preference, get_common_trips.
 Call at most two tools for a question. If a station's name is unclear, ask which one is meant.
 

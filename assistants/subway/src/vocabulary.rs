@@ -348,6 +348,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("whitehall terminal", "142"),
     ("staten island ferry terminal", "142"),
     ("statue of liberty ferry", "142"),
+    ("liberty statue", "142"),
     ("liberty ferry", "142"),
     ("statue ferry", "142"),
     ("governors island", "142"),

@@ -15,6 +15,7 @@
 mod chat_graph;
 mod feed;
 pub mod fetch;
+mod meeting;
 mod names;
 mod network;
 mod network_map;
@@ -33,6 +34,7 @@ pub mod wording;
 
 pub use chat_graph::{Routing, TurnState, TurnStateUpdate, USER_ID, chat_graph, routed_graph};
 pub use feed::{FeedError, FieldProblem};
+pub use meeting::{Change, Meeting, meeting};
 pub use names::{Names, Place, Resolution, Vocabulary};
 pub use network::{
     Line, LineDefinition, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, PathConditions,

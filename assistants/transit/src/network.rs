@@ -63,7 +63,7 @@ pub struct LineSequence {
     /// The platform suffix, which identifies the direction.
     pub way: String,
     /// Indexes of the network's stations, in order of travel.
-    pub(crate) stations: Vec<usize>,
+    pub stations: Vec<usize>,
     /// The running times between them in seconds. Empty if they are unknown; a fixed time per stop is used then.
     pub(crate) seconds: Vec<u32>,
 }

@@ -2,9 +2,15 @@
 //!
 //! An assistant declares a [`Speech`], and builds its offline model from these parts and its own.
 
+mod adjacent;
+mod asked;
 mod boards;
 mod conditions;
+mod legs;
+mod line_stops;
 mod lines;
+mod listing;
+mod meetings;
 mod personal;
 mod saved;
 mod spelling;
@@ -18,11 +24,12 @@ use std::borrow::Cow;
 use threadkeep::dialogue::time::{Relation, Times};
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
-pub use boards::{
-    at_station, away_from, is_train_to, line_ends, lines_of, on_lines, station_info, stations_on_line, stops_at,
-};
-pub use conditions::{find_direct, find_now, find_step_free};
+pub use asked::{ASPECT_PHRASES, find_access, find_back, find_legs, find_recall, find_ride_time};
+pub use boards::{at_station, away_from, is_train_to, line_ends, lines_of, lines_to, on_lines, station_info, stops_at};
+pub use conditions::{asks_arrival, asks_when, find_direct, find_now, find_step_free};
+pub use line_stops::stations_on_line;
 pub use lines::{LineRun, group_lines};
+pub use meetings::line_meeting;
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
 pub use statements::{find_habits, find_statements};
@@ -92,7 +99,7 @@ fn is_where_the_user_is(message: &Utterance, mention: &Mention) -> bool {
 
 /// Whether a time is that of an event for which the user must be on time: "the 7:05 game", "my flight at 6".
 fn is_of_event(message: &Utterance, mention: &Mention) -> bool {
-    const EVENTS: [&str; 24] = [
+    const EVENTS: [&str; 28] = [
         "flight",
         "flights",
         "game",
@@ -117,6 +124,10 @@ fn is_of_event(message: &Utterance, mention: &Mention) -> bool {
         "checkin",
         "dinner",
         "booking",
+        "dentist",
+        "doctor",
+        "doctors",
+        "audition",
     ];
     const AWAY: [&str; 8] = ["after", "from", "leaving", "leave", "home", "back", "ends", "finishes"];
     let words = &mention.words;

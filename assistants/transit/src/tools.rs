@@ -18,7 +18,7 @@ pub use personal::personal_tools;
 pub use text_argument::TextArgument;
 pub use trip::{TripArguments, with_trip_aliases};
 
-use crate::{QueryError, System, wording};
+use crate::{QueryError, System, meeting, wording};
 
 /// Maximum length in bytes of a station name.
 pub const MAX_STATION_BYTES: usize = 300;
@@ -44,6 +44,27 @@ pub fn tool_output<T: Serialize>(
     };
     let value = value.map_err(|error| ToolError::Failed(error.to_string()))?;
     Ok(ToolOutput { text, value: Some(value), ..ToolOutput::default() })
+}
+
+/// Returns where one can change from a line to another, if a call names the other line.
+///
+/// # Errors
+/// An argument is too long.
+pub fn changes(
+    system: &System,
+    line: &TextArgument,
+    change_to: Option<&TextArgument>,
+    near: Option<&TextArgument>,
+) -> Result<Option<ToolOutput>, ToolError> {
+    let Some(other) = change_to.filter(|other| other.non_empty().is_some()) else { return Ok(None) };
+    let (line, other) = (line.required("line", MAX_LINE_BYTES)?, other.required("change_to", MAX_LINE_BYTES)?);
+    let near = match near.filter(|near| near.non_empty().is_some()) {
+        Some(near) => Some(near.required("near", MAX_STATION_BYTES)?),
+        None => None,
+    };
+    // A place that is unknown or ambiguous only decides the order.
+    let found = meeting(system, line, other, near).or_else(|_| meeting(system, line, other, None));
+    tool_output(system, &found, |found| wording::meeting(system, found)).map(Some)
 }
 
 /// Returns the time of the call.

@@ -3,10 +3,12 @@
 //! Every answer states the source of its times and the assumptions made about station names, and contains no invented
 //! times.
 
+mod meeting;
 mod query_error;
 mod route;
 mod station;
 
+pub use meeting::meeting;
 pub use query_error::query_error;
 pub use route::{DIRECT, assumptions, conditions, direct, route, sign, source, steps};
 pub use station::{LAST_STOP, common_trips, line_stations, place, whole_place, with_lines};

@@ -63,7 +63,7 @@ impl Underground {
         let found = LONDON.find(station, &lines)?;
         let is_served = |id: &&str| line.is_none_or(|line| network().calls_at(line.id, id));
         let stops: Vec<&str> = found.ids().into_iter().filter(is_served).collect();
-        let way = towards.map(|towards| Way::parse(towards, line)).transpose()?;
+        let ways = towards.map_or(Ok(Vec::new()), |towards| Way::parse_all(towards, line))?;
         let mut predictions: Vec<(&str, Prediction)> = Vec::new();
         let mut answered = false;
         for stop in &stops {
@@ -73,8 +73,7 @@ impl Underground {
             }
         }
         predictions.retain(|(stop, train)| {
-            line.is_none_or(|line| line.id == train.line_id)
-                && way.as_ref().is_none_or(|way| way.is_way_of(stop, train))
+            line.is_none_or(|line| line.id == train.line_id) && ways.iter().all(|way| way.is_way_of(stop, train))
         });
         predictions.sort_by_key(|(_, train)| train.time_to_station);
         predictions.truncate(MAX_TRAINS);
@@ -117,6 +116,16 @@ enum Way {
 }
 
 impl Way {
+    /// Parses a direction, and the branch after "via" if there is one: "southbound via Bank".
+    fn parse_all(text: &str, line: Option<&LineInfo>) -> Result<Vec<Self>, QueryError> {
+        let (way, via) = match text.strip_prefix("via ") {
+            Some(via) => ("", Some(via)),
+            None => text.split_once(" via ").map_or((text, None), |(way, via)| (way, Some(via))),
+        };
+        let parts = [way].into_iter().chain(via).filter(|part| !part.is_empty());
+        parts.map(|part| Self::parse(part, line)).collect()
+    }
+
     fn parse(text: &str, line: Option<&LineInfo>) -> Result<Self, QueryError> {
         let lower = text.to_lowercase();
         for word in ["northbound", "southbound", "eastbound", "westbound"] {

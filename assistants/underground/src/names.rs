@@ -49,6 +49,7 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("twn", "town"),
     ("jct", "junction"),
     ("xing", "crossing"),
+    ("x", "cross"),
 ];
 
 /// Colloquial names and sights, and the station that most people take.

@@ -4,16 +4,20 @@
 //! All facts come from tools. To messages that it does not understand, it replies with examples. Like every model of this
 //! assistant, it refuses requests that are not about London's network with [`REFUSAL`].
 
+mod completion;
+mod edges;
 mod intents;
+mod moments;
+mod rides;
 mod speech;
 
 use threadkeep::ChatMessage;
 use threadkeep::Role;
-use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    FOLLOW_UPS, MESSAGES, NOT_DELETED, find_direct, find_habits, find_now, find_saved, find_saved_keys,
-    find_statements, find_step_free, find_topics, personal_intents, trip_phrases,
+    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_back, find_direct, find_habits, find_legs, find_now,
+    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, personal_intents,
+    trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -77,6 +81,7 @@ pub fn offline_model() -> OfflineModel {
 fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .spelling(speech::correct)
+        .completes(completion::complete)
         .phrases(trip_phrases(GREETING, WELCOME))
         .kind("position", speech::find_position)
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
@@ -84,11 +89,26 @@ fn declaration() -> OfflineModelBuilder {
         .kind("habit", find_habits)
         .kind("saved", find_saved)
         .kind("savedplace", find_saved_keys)
-        .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
+        .kind("avoided", speech::find_avoided)
         .kind("usualline", speech::find_usual_line)
         .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
-        .kind("depart", SPEECH.times([Relation::At, Relation::After, Relation::Since]))
-        .kind("arrive", SPEECH.times([Relation::By, Relation::Before, Relation::Until]))
+        .kind("line", |message: &Utterance| SPEECH.find_each_line(message))
+        .kind("listing", speech::find_listings)
+        .kind("due", |message: &Utterance| SPEECH.find_due(message))
+        .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
+        .kind("every", |message: &Utterance| SPEECH.find_every(message))
+        .kind("access", speech::find_access)
+        .kind("recall", speech::find_recall)
+        .kind("ridetime", find_ride_time)
+        .kind("back", find_back)
+        .kind("ridestop", rides::find_ride_stops)
+        .kind("leg", find_legs)
+        .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
+        .kind("meeting", speech::find_meetings)
+        .kind("depart", moments::find_departures)
+        .kind("arrive", moments::find_arrivals)
+        .kind("beside", moments::find_beside)
+        .kind("edge", edges::find_edges)
         .kind("stepfree", find_step_free)
         .kind("direction", speech::find_directions)
         .kind("now", find_now)
@@ -104,6 +124,7 @@ fn declaration() -> OfflineModelBuilder {
         ("is it", "lines"),
         ("does it", "lines"),
         ("on it", "lines"),
+        ("of it", "lines"),
         ("that line", "lines"),
         ("this line", "lines"),
         ("that one", "lines"),
@@ -112,13 +133,49 @@ fn declaration() -> OfflineModelBuilder {
         ("those lines", "lines"),
         ("these lines", "lines"),
     ];
-    let avoiding = ["avoiding it", "avoid it", "without it", "not using it", "not on it"];
+    let avoiding = [
+        "avoiding it",
+        "avoid it",
+        "without it",
+        "not using it",
+        "not on it",
+        "dodge it",
+        "dodging it",
+        "skip it",
+        "skipping it",
+        "bypass it",
+        "bypassing it",
+        "keep off it",
+        "keeping off it",
+        "stay off it",
+        "staying off it",
+        "get around it",
+        "get round it",
+        "go round it",
+        "avoid them",
+        "without them",
+        "without that line",
+        "avoid that line",
+        "avoiding that line",
+        "avoid that one",
+        "without that one",
+        "how else",
+        "another way",
+        "some other way",
+        "any other way",
+        "different way",
+        "another route",
+        "any other route",
+        "different route",
+    ];
     let builder = pronouns.into_iter().fold(builder, |builder, (words, kind)| builder.pronoun(words, kind));
     let builder = avoiding.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
     let ways = ["that way", "same direction", "that direction", "same way"];
     let builder = ways.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "direction", "station"));
-    let builder = builder
-        .places("station")
+    let builder = builder.places("station");
+    let builder = ASPECT_PHRASES
+        .iter()
+        .fold(builder, |builder, (class, phrases)| builder.asked_by(class, phrases))
         .reply(Act::Source, whether_live)
         .answer("nearest", nearest)
         .answer("asked_station", asked_station)

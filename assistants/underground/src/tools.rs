@@ -9,7 +9,7 @@ use serde_json::json;
 use threadkeep::core::{Tool, ToolContext, ToolError, ToolOutput};
 use threadkeep::{FnTool, JsonText, Memory, MessageQuery, Scope};
 use threadkeep_transit::tools::{
-    MAX_LINE_BYTES, MAX_STATION_BYTES, TextArgument, TripArguments, now_of, personal_tools, tool_output,
+    MAX_LINE_BYTES, MAX_STATION_BYTES, TextArgument, TripArguments, changes, now_of, personal_tools, tool_output,
     with_trip_aliases,
 };
 use threadkeep_transit::{QueryError, RiderMemory, RouteAnswer};
@@ -61,7 +61,7 @@ struct Board {
     station: TextArgument,
     /// Only this line; all lines if left out.
     line: Option<TextArgument>,
-    /// Only this direction: "northbound", or a station that the trains go to.
+    /// Only this direction: "northbound", or a station that the trains go to; "northbound via Bank" for a branch.
     towards: Option<TextArgument>,
 }
 
@@ -75,6 +75,10 @@ struct Station {
 struct Line {
     /// The line, such as "Victoria", "Elizabeth" or "DLR".
     line: TextArgument,
+    /// Only the stations where one can change to this line; all stations if left out.
+    change_to: Option<TextArgument>,
+    /// With `change_to`: a station; those nearest to it come first.
+    near: Option<TextArgument>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -110,7 +114,7 @@ impl UndergroundTools {
         let arrivals = "The next trains at a station, live, on all lines or on one, in all directions or in one.";
         let route = "The best route between two stations: which lines, where to change, how long.";
         let info = "Information about a station: its lines, zone, step-free access, and what is disrupted there.";
-        let stations = "All stations of a line, in order.";
+        let stations = "All stations of a line, in order; or those where one can change from it to another line.";
         let times = "First and last trains, or how often trains run, at a station; or whether the Night Tube runs.";
         let nearest = "The stations nearest to a position.";
         let tools = [
@@ -237,6 +241,9 @@ async fn station_info(tools: UndergroundTools, context: ToolContext, named: Stat
 }
 
 async fn stations_on_line(_: UndergroundTools, _: ToolContext, named: Line) -> Result<ToolOutput, ToolError> {
+    if let Some(found) = changes(&LONDON, &named.line, named.change_to.as_ref(), named.near.as_ref())? {
+        return Ok(found);
+    }
     let found = find_network_lines(named.line.required("line", MAX_LINE_BYTES)?);
     let unknown = |name: &str| QueryError::UnknownLine { line: name.to_owned() };
     let answer = found.and_then(|lines| {

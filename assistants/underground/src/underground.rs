@@ -120,6 +120,9 @@ fn leg_of(leg: &JourneyLeg) -> Option<RouteLeg> {
         |place: &Option<crate::tfl::Place>| place.as_ref().map(|place| place.naptan_id.clone()).unwrap_or_default();
     let directions = leg.route_options.first().map(|option| option.directions.as_slice()).unwrap_or_default();
     let towards = directions.first().map(|name| format!("towards {}", clean_name(name)));
+    // The planner does not always list the stops.
+    let stops = leg.path.as_ref().map(|path| path.stop_points.len()).filter(|stops| *stops > 0);
+    let stops = stops.or_else(|| stops_between(line, &from, &to)).unwrap_or_default();
     Some(RouteLeg::Ride(RideLeg {
         line: find_line(line).map_or_else(|| line.to_owned(), |line| line.name.to_owned()),
         direction: String::new(),
@@ -128,11 +131,20 @@ fn leg_of(leg: &JourneyLeg) -> Option<RouteLeg> {
         from_stop: id(&leg.departure_point),
         to,
         to_stop: id(&leg.arrival_point),
-        stops: leg.path.as_ref().map_or(0, |path| path.stop_points.len()),
+        stops,
         seconds,
         departs: None,
         arrives: None,
     }))
+}
+
+/// Returns the number of stops of a ride between the stations with the given names, according to the built-in network.
+fn stops_between(line: &str, from: &str, to: &str) -> Option<usize> {
+    let ids = |name: &str| LONDON.places(name).into_iter().flat_map(|place| place.stations).collect::<Vec<_>>();
+    let (from, to) = (ids(from), ids(to));
+    let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (from, to)));
+    let rides = pairs.filter_map(|(from, to)| network().ride(line, from, to));
+    rides.map(|ride| ride.stations.len() - 1).min()
 }
 
 /// Returns a station's name without TfL's additions, such as " Underground Station".

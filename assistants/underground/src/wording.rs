@@ -62,9 +62,13 @@ pub(crate) fn status_unreachable(last: Option<&StatusAnswer>) -> String {
 /// Formats the next trains at a station.
 pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
     let what = answer.line.as_ref().map_or_else(String::new, |line| format!(" of the {}", LONDON.line_name(line)));
-    let towards = answer.towards.as_ref().map_or_else(String::new, |towards| match towards.ends_with("bound") {
-        true => format!(", {towards}"),
-        false => format!(" towards {towards}"),
+    let towards = answer.towards.as_ref().map_or_else(String::new, |towards| {
+        let is_direction = towards.ends_with("bound") || towards.contains("bound via ");
+        match is_direction {
+            true => format!(", {towards}"),
+            false if towards.starts_with("via ") => format!(" {towards}"),
+            false => format!(" towards {towards}"),
+        }
     });
     let station = place(&LONDON, &answer.station);
     let assumed = answer.assumption.as_ref().map(|assumed| assumption(&LONDON, assumed));

@@ -2,6 +2,8 @@
 
 mod choices;
 mod completion;
+mod days;
+mod ends;
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -11,7 +13,7 @@ use threadkeep_core::text::Language;
 use crate::annotated::{AnnotatedUtterance, KindMention, contraction};
 use crate::extract::Choice;
 use crate::intent::{Intent, Slot, Slots};
-pub(crate) use choices::{is_same_entity, select_choice, shares_name};
+pub(crate) use choices::{closest, is_same_entity, select_choice, shares_name};
 
 /// An intent with its slots, for one question.
 #[derive(Clone, Debug, PartialEq)]
@@ -102,7 +104,11 @@ impl<'a> SlotFiller<'a> {
 
     /// Continues a frame.
     pub(crate) fn continuing(intent: &'a Intent, annotated: &'a AnnotatedUtterance, last: &Frame) -> Self {
-        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, last.slots.clone()) }
+        let mut slots = last.slots.clone();
+        intent.slots.iter().filter(|slot| slot.is_momentary).for_each(|slot| slots.put(&slot.name, None));
+        // The results were those of the earlier question.
+        intent.records.iter().for_each(|(name, _)| slots.put(name, None));
+        Self { previously_filled: last.filled.clone(), ..Self::new(intent, annotated, slots) }
     }
 
     /// Fills a slot with a choice, which takes precedence over mentions.
@@ -120,7 +126,11 @@ impl<'a> SlotFiller<'a> {
     /// `is_follow_up`, starts with the last slot, because follow-ups change the destination more often than the origin.
     pub(crate) fn fill_from_mentions(&mut self, clause: &Range<usize>, is_follow_up: bool) {
         let intent = self.intent;
+        self.fill_ends(clause);
         for (index, slot) in intent.slots.iter().enumerate() {
+            if intent.is_end_of_trip(&slot.name) && self.filled.contains(&index) {
+                continue;
+            }
             // The slot with the longest cue takes the mention: "get off at" is more specific than "at".
             let after_cue = |found: &KindMention| {
                 let length = cue_length(self.annotated, found, slot);
@@ -129,10 +139,17 @@ impl<'a> SlotFiller<'a> {
                 length > 0 && !intent.slots.iter().any(is_longer)
             };
             // "Meeting a friend in Hammersmith, and I am at King's Cross": the longest cue says where the trip starts.
-            let longest = self.annotated.within(clause).filter(|found| found.kind == slot.kind && after_cue(found));
+            let candidates =
+                || self.annotated.within(clause).filter(|found| found.kind == slot.kind && after_cue(found));
+            // "I arrive at Heathrow. How do I get to Covent Garden?": the last sentence says where the trip goes.
+            let is_destination = intent.swaps.iter().any(|(_, end)| *end == slot.name);
+            let last = candidates().map(|found| self.sentence_of(found)).max().filter(|_| is_destination);
+            let is_in_last = |found: &KindMention| last.is_none_or(|last| self.sentence_of(found) == last);
+            let longest = candidates().filter(|found| is_in_last(found));
             let longest = longest.map(|found| cue_length(self.annotated, found, slot)).max().unwrap_or_default();
-            let is_longest =
-                |found: &KindMention| after_cue(found) && cue_length(self.annotated, found, slot) == longest;
+            let is_longest = |found: &KindMention| {
+                after_cue(found) && is_in_last(found) && cue_length(self.annotated, found, slot) == longest
+            };
             if let Some(at) = self.find_mention(clause, slot, is_longest) {
                 self.fill(index, at);
             }
@@ -273,6 +290,7 @@ impl<'a> SlotFiller<'a> {
                     self.alternatives.push((self.intent.slots[slot].name.clone(), all));
                 }
                 let choice = self.added_to_previous(slot, choice);
+                let choice = self.on_earlier_day(slot, choice);
                 self.slots.set(&self.intent.slots[slot].name, choice);
             }
             choices => {
@@ -349,7 +367,9 @@ impl<'a> SlotFiller<'a> {
             let words = &annotated.mentions[*at].mention.words;
             let before = position_with_articles(annotated, words.start);
             let word = |steps: usize| before.checked_sub(steps).map_or("", |at| annotated.utterance.word(at));
+            let prefers = || clause.clone().any(|at| annotated.utterance.word(at).starts_with("prefer"));
             let is_negated = negations.contains(&word(1))
+                || word(1) == "over" && prefers()
                 || DROPPED.contains(&word(1))
                 || matches!(word(1), "of" | "de" | "than") && negations.contains(&word(2));
             is_negated && clause.start <= words.start && words.end <= clause.end
@@ -408,6 +428,9 @@ impl<'a> SlotFiller<'a> {
         for (index, slot) in self.intent.slots.iter().enumerate().filter(|(_, slot)| slot.is_text) {
             if let Some(words) = words_after_cue(self.annotated, clause, slot) {
                 let text = self.annotated.utterance.said(words.clone());
+                if slot.accepts.as_ref().is_some_and(|accepts| !accepts(text)) {
+                    continue;
+                }
                 for (at, found) in self.annotated.mentions.iter().enumerate() {
                     if words.start <= found.mention.words.start && found.mention.words.end <= words.end {
                         self.used.insert(at);
@@ -437,7 +460,7 @@ fn position_with_articles(annotated: &AnnotatedUtterance, mut at: usize) -> usiz
 }
 
 /// Returns the number of words of the longest cue of a slot before a mention; 0 if there is none.
-fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> usize {
+pub(crate) fn cue_length(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot) -> usize {
     let before = position_with_articles(annotated, found.mention.words.start);
     let lengths = slot.cues.iter().filter_map(|cue| {
         let words: Vec<&str> = cue.split(' ').collect();

@@ -1,11 +1,14 @@
+mod slots;
+
 use std::fmt;
 
 use threadkeep_core::text::Language;
-use threadkeep_core::{Map, Portable, Value};
+use threadkeep_core::{Portable, Value};
 
 use crate::extract::Choice;
 use crate::outcome::Outcome;
 use crate::utterance::folded_words;
+pub use slots::Slots;
 
 /// A user's intent: example messages, the slots that it needs, the tools to call, and how to word the answer from their
 /// results.
@@ -28,6 +31,8 @@ pub struct Intent {
     pub(crate) says: Option<AnswerFn>,
     pub(crate) says_of_failure: Option<AnswerFn>,
     pub(crate) yields: Option<YieldsFn>,
+    /// The slot that holds what the results add to the question, and the function that reads it from them.
+    pub(crate) records: Option<(String, RecordsFn)>,
     pub(crate) aspects: Vec<Aspect>,
     /// Pairs of slots that a reversal exchanges.
     pub(crate) swaps: Vec<(String, String)>,
@@ -47,7 +52,20 @@ pub struct Intent {
     pub(crate) continued_by: Option<String>,
     /// Whether the entities that the intent mentions are facts about the user.
     pub(crate) is_about_user: bool,
+    /// The aspect of a trip that a question means instead of this intent, and when it does.
+    pub(crate) about_trip: Option<(String, Box<dyn TripFn>)>,
+    /// The kind of mention that decides for this intent before the classifier does.
+    pub(crate) decided_by: Option<(String, DecidesFn)>,
+    /// The kinds of mentions with which the intent does not apply.
+    pub(crate) excluded_by: Vec<String>,
 }
+
+/// A function of the slots of a question and of an earlier trip.
+pub(crate) trait TripFn: Portable + Fn(&Slots, &Slots) -> bool {}
+impl<F: Portable + Fn(&Slots, &Slots) -> bool> TripFn for F {}
+
+/// A function of the mentioned value, and of whether the last question has the same intent.
+pub(crate) type DecidesFn = fn(&Choice, bool) -> bool;
 
 /// A part of an answer that users ask for separately.
 pub(crate) struct Aspect {
@@ -57,6 +75,7 @@ pub(crate) struct Aspect {
 
 pub(crate) type AnswerFn = Box<dyn OutcomeFn<String>>;
 pub(crate) type YieldsFn = Box<dyn OutcomeFn<Vec<(String, Choice)>>>;
+pub(crate) type RecordsFn = Box<dyn OutcomeFn<Option<Choice>>>;
 
 /// A function of an outcome.
 pub(crate) trait OutcomeFn<T>: Portable + Fn(&Outcome<'_>) -> T {}
@@ -85,6 +104,7 @@ impl Intent {
             says: None,
             says_of_failure: None,
             yields: None,
+            records: None,
             aspects: Vec::new(),
             swaps: Vec::new(),
             alternatives: Vec::new(),
@@ -95,6 +115,9 @@ impl Intent {
             continued_by: None,
             is_about_user: false,
             is_restorable: false,
+            about_trip: None,
+            decided_by: None,
+            excluded_by: Vec::new(),
         }
     }
 
@@ -156,6 +179,31 @@ impl Intent {
         self
     }
 
+    /// Declares a kind of mention that decides for this intent before the classifier does, such as words that ask where two
+    /// lines meet. `decides` is called with the value, and with whether the last question has the same intent. The intent applies
+    /// if it has a slot for each other mention of the message.
+    #[must_use]
+    pub fn decided_by(mut self, kind: &str, decides: fn(&Choice, bool) -> bool) -> Self {
+        self.decided_by = Some((kind.to_owned(), decides));
+        self
+    }
+
+    /// Declares a kind of mention with which the intent does not apply: a message that asks how long a ride takes does not ask for the
+    /// next trains, although it has the same entities.
+    #[must_use]
+    pub fn excluded_by(mut self, kind: &str) -> Self {
+        self.excluded_by.push(kind.to_owned());
+        self
+    }
+
+    /// Declares that a question means an aspect of the last trip instead of this intent if `is_about` returns true for the slots of the
+    /// question and of the trip: after a trip, "how many stops does the N make?" asks about the ride.
+    #[must_use]
+    pub fn about_trip(mut self, aspect: &str, is_about: impl Fn(&Slots, &Slots) -> bool + Portable) -> Self {
+        self.about_trip = Some((aspect.to_owned(), Box::new(is_about)));
+        self
+    }
+
     /// Declares two slots whose values are exchanged if the user says "the other way".
     #[must_use]
     pub fn swaps(mut self, one: &str, other: &str) -> Self {
@@ -192,6 +240,17 @@ impl Intent {
     #[must_use]
     pub fn confirmed_by(mut self, intent: impl Into<String>) -> Self {
         self.confirmed_by = Some(intent.into());
+        self
+    }
+
+    /// Also fills a slot from another slot of earlier turns, for an intent that several assistants share.
+    #[must_use]
+    pub fn carrying(mut self, slot: &str, from: impl Into<String>) -> Self {
+        let from = from.into();
+        for known in self.slots.iter_mut().filter(|known| known.name == slot) {
+            known.is_carried = true;
+            known.carried_from.push(from.clone());
+        }
         self
     }
 
@@ -240,6 +299,16 @@ impl Intent {
         self
     }
 
+    /// Adds an answer for successful calls that takes precedence over the one set before if it is not `None`.
+    #[must_use]
+    pub fn says_first(mut self, says: impl Fn(&Outcome<'_>) -> Option<String> + Portable) -> Self {
+        self.says = self.says.map(|otherwise| {
+            let first = move |outcome: &Outcome<'_>| says(outcome).unwrap_or_else(|| otherwise(outcome));
+            Box::new(first) as AnswerFn
+        });
+        self
+    }
+
     /// Sets the answer for a failed call. Default: a quotation of the tool's error.
     #[must_use]
     pub fn says_of_failure(mut self, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
@@ -253,6 +322,21 @@ impl Intent {
     pub fn yields(mut self, yields: impl Fn(&Outcome<'_>) -> Vec<(String, Choice)> + Portable) -> Self {
         self.yields = Some(Box::new(yields));
         self
+    }
+
+    /// Records what the results say about the question, such as the rides of a route, as a slot of the answered question. Functions
+    /// of later questions can read it ([`Slot::inherited_by`]); follow-ups do not keep it.
+    #[must_use]
+    pub fn records(mut self, slot: &str, reads: impl Fn(&Outcome<'_>) -> Option<Choice> + Portable) -> Self {
+        self.records = Some((slot.to_owned(), Box::new(reads)));
+        self
+    }
+}
+
+impl Intent {
+    /// Whether a slot is an end of a trip, which a reversal exchanges with the other end.
+    pub(crate) fn is_end_of_trip(&self, slot: &str) -> bool {
+        self.swaps.iter().any(|(one, other)| one == slot || other == slot)
     }
 }
 
@@ -271,6 +355,8 @@ pub struct Slot {
     pub(crate) kind: String,
     pub(crate) is_required: bool,
     pub(crate) is_carried: bool,
+    /// Whether follow-ups do not keep the value.
+    pub(crate) is_momentary: bool,
     /// Whether the slot takes the words after a cue verbatim.
     pub(crate) is_text: bool,
     /// Further slots of earlier turns from which the value is carried over.
@@ -294,17 +380,28 @@ pub struct Slot {
     /// Whether a follow-up such as "and not the 5 either" adds to the value.
     pub(crate) is_cumulative: bool,
     /// Whether a value in a follow-up belongs in this slot rather than in another of its kind, given the slots so far.
+    /// Whether words can be the text of the slot.
+    pub(crate) accepts: Option<Box<dyn AcceptFn>>,
     pub(crate) prefers: Option<fn(&Choice, &Slots) -> bool>,
     pub(crate) narrows: Option<BoxedNarrowFn>,
+    /// Replaces a value that the message does not name, given the other slots.
+    pub(crate) relocates: Option<InheritedChoiceFn>,
 }
 
 /// A function that derives a value from the slots of an earlier question and of this one.
 pub(crate) type InheritFn = fn(&Slots, &Slots) -> Option<Choice>;
 
+/// A function that returns another value for a slot, given the other slots.
+pub(crate) type InheritedChoiceFn = fn(&Choice, &Slots) -> Option<Choice>;
+
 /// A function that narrows choices by the other slots.
 type BoxedNarrowFn = Box<dyn NarrowFn>;
 pub(crate) trait NarrowFn: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
 impl<F: Portable + Fn(&[Choice], &Slots) -> Vec<Choice>> NarrowFn for F {}
+
+/// A function that decides whether words can be the text of a slot.
+pub(crate) trait AcceptFn: Portable + Fn(&str) -> bool {}
+impl<F: Portable + Fn(&str) -> bool> AcceptFn for F {}
 
 impl Slot {
     /// Creates a slot that must be filled: from the message, otherwise from the conversation, otherwise by asking the
@@ -322,6 +419,7 @@ impl Slot {
             kind: kind.into(),
             is_required: false,
             is_carried: false,
+            is_momentary: false,
             is_text: false,
             carried_from: Vec::new(),
             argument: None,
@@ -334,8 +432,10 @@ impl Slot {
             inherits: None,
             opposite: None,
             is_cumulative: false,
+            accepts: None,
             prefers: None,
             narrows: None,
+            relocates: None,
         }
     }
 
@@ -346,6 +446,13 @@ impl Slot {
     #[must_use]
     pub fn text(name: impl Into<String>) -> Self {
         Self { is_text: true, ..Self::optional(name, TEXT_KIND) }
+    }
+
+    /// Leaves a text slot empty if `accepts` rejects the words: "my neighbour says the 4 is quicker" is no preference.
+    #[must_use]
+    pub fn accepting(mut self, accepts: impl Fn(&str) -> bool + Portable) -> Self {
+        self.accepts = Some(Box::new(accepts));
+        self
     }
 
     /// Sets the question to ask if the slot is missing, in English.
@@ -378,6 +485,13 @@ impl Slot {
     pub fn without_cues<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
         let removed: Vec<&str> = cues.into_iter().collect();
         self.cues.retain(|cue| !removed.contains(&cue.as_str()));
+        self
+    }
+
+    /// Declares that the value holds for one message: "how long is the L part" says nothing about the next question.
+    #[must_use]
+    pub fn momentary(mut self) -> Self {
+        self.is_momentary = true;
         self
     }
 
@@ -462,6 +576,14 @@ impl Slot {
         self
     }
 
+    /// Replaces a value that the message does not name if the other slots exclude it: after a board for 86 St on the 6, "and the Q?" is
+    /// about 86 St on the Q.
+    #[must_use]
+    pub fn relocated_by(mut self, relocates: fn(&Choice, &Slots) -> Option<Choice>) -> Self {
+        self.relocates = Some(relocates);
+        self
+    }
+
     /// Narrows the meanings of an ambiguous name by the other slots. If several meanings remain, the user is asked to
     /// choose. An empty result keeps all meanings.
     #[must_use]
@@ -474,50 +596,5 @@ impl Slot {
 impl fmt::Debug for Slot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Slot").field("name", &self.name).field("kind", &self.kind).finish_non_exhaustive()
-    }
-}
-
-/// The values of an intent's slots, by name.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Slots(pub(crate) Vec<(String, Choice)>);
-
-impl Slots {
-    /// Returns the choice that fills a slot.
-    #[must_use]
-    pub fn get(&self, slot: &str) -> Option<&Choice> {
-        self.0.iter().find(|(name, _)| name == slot).map(|(_, choice)| choice)
-    }
-
-    /// Returns the value of a slot; null if it is empty.
-    #[must_use]
-    pub fn value(&self, slot: &str) -> Value {
-        self.get(slot).map_or(Value::Null, |choice| choice.value.clone())
-    }
-
-    /// Returns the label of the choice in a slot; empty if the slot is empty.
-    #[must_use]
-    pub fn label(&self, slot: &str) -> &str {
-        self.get(slot).map_or("", |choice| &choice.label)
-    }
-
-    /// Returns all values as an object, by slot name.
-    #[must_use]
-    pub fn arguments(&self) -> Value {
-        Value::Object(self.0.iter().map(|(name, choice)| (name.clone(), choice.value.clone())).collect::<Map>())
-    }
-
-    /// Fills or empties a slot.
-    pub(crate) fn put(&mut self, slot: &str, choice: Option<Choice>) {
-        match choice {
-            Some(choice) => self.set(slot, choice),
-            None => self.0.retain(|(name, _)| name != slot),
-        }
-    }
-
-    pub(crate) fn set(&mut self, slot: &str, choice: Choice) {
-        match self.0.iter_mut().find(|(name, _)| name == slot) {
-            Some((_, known)) => *known = choice,
-            None => self.0.push((slot.to_owned(), choice)),
-        }
     }
 }

@@ -193,6 +193,23 @@ impl OfflineModelBuilder {
         self.pronoun(words, kind)
     }
 
+    /// Declares phrases that ask for an aspect of the answer, such as "travel time". A message that is otherwise not understood, and
+    /// that consists of them and of entities, asks for this aspect of the last answer.
+    #[must_use]
+    pub fn asked_by(mut self, class: &str, phrases: &[&str]) -> Self {
+        let phrases = phrases.iter().map(|phrase| folded_words(phrase)).collect();
+        self.model.resolver.aspect_phrases.push((class.to_owned(), phrases));
+        self
+    }
+
+    /// Declares that messages for which `asks` returns true also ask for an aspect of the answer, whatever they change: "and back, when
+    /// is the next one?"
+    #[must_use]
+    pub fn asked_if(mut self, class: &str, asks: fn(&Utterance) -> bool) -> Self {
+        self.model.resolver.aspect_tests.push((class.to_owned(), asks));
+        self
+    }
+
     /// Declares the kind of places. "The hotel" can then refer to a place mentioned earlier, and the model asks about a
     /// place in the message that fills no slot.
     #[must_use]

@@ -10,6 +10,7 @@ pub struct Outcome<'a> {
     pub(crate) slots: &'a Slots,
     pub(crate) exchanges: Vec<Exchange<'a>>,
     pub(crate) language: Language,
+    pub(crate) aspect: Option<&'a str>,
 }
 
 impl<'a> Outcome<'a> {
@@ -17,6 +18,12 @@ impl<'a> Outcome<'a> {
     #[must_use]
     pub fn language(&self) -> Language {
         self.language
+    }
+
+    /// Returns the class of the aspect that the message asks for, such as `ask:wait`.
+    #[must_use]
+    pub fn aspect(&self) -> Option<&'a str> {
+        self.aspect
     }
 
     /// Returns the slots.

@@ -49,7 +49,10 @@ impl IntentResolver {
                 continue;
             }
             let words = &found.mention.words;
-            let last = annotated.utterance.word(words.end - 1);
+            // In "Terminal 5", the noun is before the number.
+            let is_number = |word: &str| word.bytes().all(|byte| byte.is_ascii_digit());
+            let last = words.clone().rev().map(|at| annotated.utterance.word(at)).find(|word| !is_number(word));
+            let last = last.unwrap_or_default();
             if words.len() > 1 && last.len() >= MIN_NAME_WORD && last.bytes().all(|byte| byte.is_ascii_alphabetic()) {
                 dialogue.set_noun(last, choice);
             }
@@ -84,7 +87,8 @@ impl IntentResolver {
         };
         let nouns = (1..utterance.words().len()).filter_map(|at| {
             // "The Museum of Natural History" is a name.
-            let is_whole = utterance.word(at + 1) != "of" && DETERMINERS.contains(&utterance.word(at - 1));
+            let is_same = at > 1 && utterance.word(at - 1) == "same" && utterance.word(at - 2) == "the";
+            let is_whole = utterance.word(at + 1) != "of" && (is_same || DETERMINERS.contains(&utterance.word(at - 1)));
             let refers = is_whole && !is_known(at) && !is_explained(at);
             let choice = dialogue.noun(utterance.word(at)).filter(|_| refers)?;
             let mention = Mention::new(at..at + 1, vec![choice.clone()]);

@@ -5,9 +5,11 @@ mod changes;
 mod clause;
 mod context;
 mod coverage;
+mod decided;
 mod follow_ups;
 mod questions;
 mod ranking;
+mod subject;
 
 use std::ops::Range;
 
@@ -85,6 +87,9 @@ enum Class {
 /// A function that returns the word that a misspelt word of an utterance stands for.
 pub(crate) type SpellingFn = fn(&Utterance, usize) -> Option<String>;
 
+/// A function that returns whether a message asks for an aspect.
+pub(crate) type AsksFn = fn(&Utterance) -> bool;
+
 /// A class and its score for a clause.
 type Ranked = (usize, i64);
 
@@ -103,6 +108,10 @@ pub(crate) struct IntentResolver {
     pub(crate) answers: Vec<String>,
     /// The indexes of those `answers` that may also be one of several questions in a message.
     pub(crate) referrals: Vec<usize>,
+    /// The phrases that ask for an aspect, by its class.
+    pub(crate) aspect_phrases: Vec<(String, Vec<Vec<String>>)>,
+    /// The classes of aspects, and whether a message also asks for them.
+    pub(crate) aspect_tests: Vec<(String, AsksFn)>,
     /// Corrects the spelling of words.
     pub(crate) spelling: Option<SpellingFn>,
     /// The phrases of each language, the default first. Messages may be in any of these languages.
@@ -242,11 +251,17 @@ impl IntentResolver {
 
     fn learn_entities(&self, messages: &[threadkeep_core::ChatMessage], dialogue: &mut DialogueState) {
         let exchanges = exchanges(messages);
-        for frame in dialogue.frames.clone() {
-            let Some(yields) = &self.intents[frame.intent].yields else { continue };
-            for (kind, choice) in
-                yields(&Outcome { slots: &frame.slots, exchanges: exchanges.clone(), language: Language::English })
-            {
+        if exchanges.is_empty() {
+            return;
+        }
+        for (at, frame) in dialogue.frames.clone().iter().enumerate() {
+            let intent = &self.intents[frame.intent];
+            let (slots, exchanges) = (&frame.slots, exchanges.clone());
+            let outcome = Outcome { slots, exchanges, language: Language::English, aspect: None };
+            if let Some((name, reads)) = &intent.records {
+                dialogue.frames[at].slots.put(name, reads(&outcome));
+            }
+            for (kind, choice) in intent.yields.iter().flat_map(|yields| yields(&outcome)) {
                 dialogue.learn(&kind, &choice);
             }
         }
@@ -263,6 +278,12 @@ impl IntentResolver {
             [clause] => self.after_context(annotated, clause, dialogue, &whole).unwrap_or(whole),
             _ => whole,
         }
+    }
+
+    /// Whether a frame adds nothing to a statement about the user that the same message made before.
+    fn only_confirms(&self, frame: &Frame, earlier: &[Frame]) -> bool {
+        let is_statement = |frame: &Frame| self.intents[frame.intent].is_about_user;
+        is_statement(frame) && frame.filled.is_empty() && earlier.iter().any(is_statement)
     }
 
     /// Resolves the questions of a message.
@@ -282,14 +303,19 @@ impl IntentResolver {
                 frames.clear();
             }
             let clause = clause.clone();
-            match self.resolve_clause(annotated, &clause, &dialogue) {
+            match self.resolve_by_subject(annotated, &clause, &dialogue) {
+                // "Home is X. Save it too" is saved once.
+                Resolution::Frames(found) if found.iter().all(|frame| self.only_confirms(frame, &frames)) => {}
                 Resolution::Frames(found) => {
                     for found in annotated.within(&clause) {
                         if let [choice] = &found.mention.choices[..] {
                             dialogue.mention(&found.kind, choice);
                         }
                     }
-                    let of_both = |frame: &Frame| self.of_both(frame, annotated, &clause, &dialogue);
+                    let of_both = |frame: &Frame| {
+                        let compared = || self.compared(frame, annotated, &clause, &dialogue);
+                        self.of_both(frame, annotated, &clause, &dialogue).or_else(compared)
+                    };
                     let found = found.into_iter().flat_map(|frame| {
                         let frames = of_both(&frame).unwrap_or_else(|| self.one_for_each(frame, annotated, &clause));
                         frames.into_iter().map(|frame| self.doubted(frame, annotated, &clause)).collect::<Vec<_>>()

@@ -77,13 +77,17 @@ impl OfflineModel {
     /// Determines the next step of each frame. The calls of a round are made at the same time for all frames, so
     /// results are assigned to frames by their order.
     fn next_steps<'a>(
-        &self,
+        &'a self,
         frames: &'a [Frame],
         request: &ChatRequest,
         phrases: &Phrases,
         exchanges_left: &mut impl Iterator<Item = Exchange<'a>>,
     ) -> Vec<NextStep> {
-        let start = |frame| FrameProgress::new(frame, phrases.language);
+        let aspect = |frame: &Frame| {
+            let aspects = &self.resolver.intents[frame.intent].aspects;
+            frame.aspect.map(|aspect| aspects[aspect].name.as_str())
+        };
+        let start = |frame: &'a Frame| FrameProgress::new(frame, phrases.language, aspect(frame));
         let mut all_progress: Vec<FrameProgress<'a>> = frames.iter().map(start).collect();
         let most_rounds =
             frames.iter().map(|frame| self.resolver.intents[frame.intent].rounds.len()).max().unwrap_or(0);
@@ -208,8 +212,8 @@ struct FrameProgress<'a> {
 }
 
 impl<'a> FrameProgress<'a> {
-    fn new(frame: &'a Frame, language: Language) -> Self {
-        let outcome = Outcome { slots: &frame.slots, exchanges: Vec::new(), language };
+    fn new(frame: &'a Frame, language: Language, aspect: Option<&'a str>) -> Self {
+        let outcome = Outcome { slots: &frame.slots, exchanges: Vec::new(), language, aspect };
         Self { frame, outcome, calls: Vec::new(), disabled: None }
     }
 

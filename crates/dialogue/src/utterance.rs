@@ -27,6 +27,14 @@ pub struct Word {
     pub(crate) is_corrected: bool,
 }
 
+impl Word {
+    /// Whether a sentence may end after the word.
+    #[must_use]
+    pub fn ends_a_sentence(&self) -> bool {
+        self.ends_sentence
+    }
+}
+
 impl Utterance {
     /// Splits text into words; uses only the first 400.
     #[must_use]
@@ -106,6 +114,14 @@ fn words_of(text: &str) -> Vec<Word> {
             continue;
         }
         push_word(text, start.take().map(|start| start..at), &mut words);
+        let arrow = match (character, next) {
+            ('→', _) => Some(at..at + character.len_utf8()),
+            ('-', Some('>')) => Some(at..at + 2),
+            _ => None,
+        };
+        if let Some(span) = arrow.filter(|_| !words.is_empty()) {
+            words.push(Word { folded: "to".to_owned(), span, ends_sentence: false, is_corrected: false });
+        }
         let at_end = next.is_none_or(char::is_whitespace);
         let ends_sentence = matches!(character, '\n' | '?' | '!' | ';') || (character == '.' && at_end);
         if let Some(last) = words.last_mut().filter(|_| ends_sentence) {

@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, away_from, line_ends, lines_of, other_saved, station, station_info, stations_on_line, stops_at,
-    with_saved,
+    at_station, away_from, line_ends, line_meeting, lines_of, lines_to, other_saved, station, station_info,
+    stations_on_line, stops_at, with_saved,
 };
 
 use super::corridor::{expresses_at, places};
@@ -19,17 +19,33 @@ use crate::system::network;
 const MAX_LINES: usize = 4;
 
 /// Words that introduce the station to which a train goes.
-const TOWARDS: [&str; 9] =
-    ["to", "for", "toward", "towards", "bound for", "heading to", "headed to", "going to", "in the direction of"];
+const TOWARDS: [&str; 14] = [
+    "to",
+    "for",
+    "toward",
+    "towards",
+    "bound for",
+    "heading to",
+    "headed to",
+    "going to",
+    "in the direction of",
+    "direction",
+    "direction of",
+    "up to",
+    "down to",
+    "back to",
+];
 
-pub(super) fn intents() -> [Intent; 7] {
+pub(super) fn intents() -> [Intent; 9] {
     [
         line_ends(&SPEECH),
+        lines_to(&SPEECH),
+        line_meeting(&SPEECH),
         arrivals(),
         express_arrivals(),
         stops_at(&SPEECH, "Does the 4 stop at 96 St?"),
         station_info(&SPEECH, "Is Bleecker St accessible?"),
-        stations_on_line("Which stations are on the G?"),
+        stations_on_line(&SPEECH, "Which stations are on the G?"),
         service_hours(),
     ]
 }
@@ -49,8 +65,26 @@ fn service_hours() -> Intent {
                 usual_service(&SPEECH.system.line_name(line)).map_or_else(unknown, str::to_owned)
             };
             let sentences: Vec<String> = lines.iter().take(MAX_LINES).map(sentence).collect();
-            format!("{}\nThat is the usual service; for the timetable see mta.info/schedules.", sentences.join("\n"))
+            let verdict = runs_at_weekends(outcome, &sentences).unwrap_or_default();
+            format!(
+                "{verdict}{}\nThat is the usual service; for the timetable see mta.info/schedules.",
+                sentences.join("\n")
+            )
         })
+}
+
+/// Answers whether a line runs at weekends, if the message asks about a day of the weekend and the usual service says so.
+fn runs_at_weekends(outcome: &Outcome<'_>, sentences: &[String]) -> Option<&'static str> {
+    let at = outcome.slots().label("at").to_lowercase();
+    let [sentence] = sentences else { return None };
+    if !["saturday", "sunday", "weekend"].iter().any(|day| at.contains(day)) {
+        return None;
+    }
+    match sentence {
+        text if text.contains("runs on weekdays only") => Some("No. "),
+        text if text.contains("runs all day") => Some("Yes. "),
+        _ => None,
+    }
 }
 
 fn arrivals() -> Intent {
@@ -59,21 +93,25 @@ fn arrivals() -> Intent {
         .restored_from_calls()
         .alternatives("direction", "towards")
         .continued_by("route")
+        .decided_by("due", |_, _| true)
+        .excluded_by("ridetime")
         .slot(
             at_board("station_name")
                 .pronoun_from("from_station")
                 .carried_from("from_station")
+                .relocated_by(|here, board| SPEECH.on_named_line(here, board))
                 .complemented_by(|slots| other_saved(slots, "towards")),
         )
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("back", "back").momentary())
         .slot(
             Slot::optional("towards", "station")
                 .after(TOWARDS)
                 .opposite_by(away_from)
                 .narrowed_by(|choices, slots| SPEECH.on_lines_or_connected(choices, slots, "station_name"))
                 .narrowing_assumed()
-                .preferred_for(|place, board| SPEECH.is_end_of_line(place, board, "station_name"))
+                .preferred_for(|place, board| SPEECH.is_where_board_goes(place, board, "station_name"))
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station_name")),
         )
         // A departure board is live, and so is a trip that is asked about next.
@@ -95,6 +133,7 @@ fn at_board(name: &str) -> Slot {
 fn express_arrivals() -> Intent {
     let intent = Intent::new("express_arrivals")
         .follows(["arrivals"])
+        .excluded_by("ridetime")
         .slot(at_station("station_name"))
         .slot(Slot::optional("lines", "lines").carried_from("lines"));
     boards(with_saved(intent, &["station_name"]), expresses)
@@ -123,8 +162,16 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
             };
             let (direction, towards) = (outcome.slots().value("direction"), station(outcome, "towards"));
             let direction = direction.as_str().or(towards.as_deref());
-            if let Some(direction) = direction.filter(|direction| is_direction(direction, &arguments)) {
-                arguments["direction"] = Value::from(direction);
+            match direction {
+                Some(direction) if is_direction(direction, &arguments) => {
+                    arguments["direction"] = Value::from(direction);
+                }
+                Some(direction) => {
+                    if let Some(heading) = same_heading(direction, &arguments) {
+                        arguments["direction"] = Value::from(heading);
+                    }
+                }
+                None => {}
             }
             Some(arguments)
         })
@@ -140,9 +187,24 @@ fn is_direction(direction: &str, arguments: &Value) -> bool {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let lines: Vec<&str> = arguments["line"].as_str().into_iter().collect();
     match find(text("station_name"), &lines) {
-        Ok(found) => heading_of(direction, &found.ids()).is_ok(),
+        Ok(found) => heading_of(direction, &found.ids(), &lines).is_ok(),
         // The tool reports the unknown station.
         Err(_) => true,
+    }
+}
+
+/// Returns the heading of the trains to a place to which the line of a call does not go, if other lines do from the same platforms: after
+/// the Q to Brighton Beach, "and the N?" means the N downtown.
+fn same_heading(direction: &str, arguments: &Value) -> Option<&'static str> {
+    let line = arguments["line"].as_str()?;
+    let found = find(arguments["station_name"].as_str()?, &[line]).ok()?;
+    let shared =
+        |id: &&str| network().find_station(id).is_some_and(|station| station.lines.iter().any(|own| own == line));
+    let platforms: Vec<&str> = found.ids().into_iter().filter(shared).collect();
+    match heading_of(direction, &platforms, &[]).ok()?.as_str() {
+        "N" => Some("uptown"),
+        "S" => Some("downtown"),
+        _ => None,
     }
 }
 

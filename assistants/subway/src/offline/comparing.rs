@@ -41,9 +41,13 @@ fn comparison() -> Intent {
             find(outcome).is_none().then_some(ends)
         })
         .says(answer);
-    ["ask:arrive", "ask:duration", "ask:depart", "ask:faster"]
+    ["ask:arrive", "ask:duration", "ask:depart", "ask:wait", "ask:faster"]
         .into_iter()
         .fold(intent, |intent, aspect| intent.aspect(aspect, answer))
+        .aspect("ask:stops", |outcome| match find(outcome) {
+            Some(corridor) => stops_of(&corridor),
+            None => answer(outcome),
+        })
 }
 
 fn answer(outcome: &Outcome<'_>) -> String {
@@ -51,6 +55,32 @@ fn answer(outcome: &Outcome<'_>) -> String {
         Some(_) => last_result_text(outcome),
         None => format!("{}\n\n{}", none_found(outcome), last_result_text(outcome)),
     })
+}
+
+/// Says how many stops each option makes, and the difference.
+fn stops_of(corridor: &Corridor) -> String {
+    let lines: Vec<&str> = std::iter::once(&corridor.local).chain(&corridor.express).map(String::as_str).collect();
+    let Some(local) = corridor::stops(&corridor.local, &corridor.from, &corridor.to) else {
+        return format!("I do not know how many stops the {} make.", lines.join(" and the "));
+    };
+    let before = corridor::stops(&corridor.local, &corridor.from, &corridor.transfer).unwrap_or_default();
+    let counted = |count: u32| if count == 1 { "1 stop".to_owned() } else { format!("{count} stops") };
+    let options = corridor.express.iter().map(|line| match corridor::stops(line, &corridor.transfer, &corridor.to) {
+        Some(rest) => {
+            let count = before + rest;
+            format!("With the {line}: {}, {} fewer.", counted(count), local.saturating_sub(count))
+        }
+        None => format!("The {line} does not stop at {}.", corridor.to),
+    });
+    let options: Vec<String> = options.collect();
+    format!(
+        "{} to {} on the {}: {}.\n{}",
+        corridor.from,
+        corridor.to,
+        corridor.local,
+        counted(local),
+        options.join("\n")
+    )
 }
 
 /// The example trip, for which the tool needs no arguments.

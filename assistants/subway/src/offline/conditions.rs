@@ -3,6 +3,7 @@
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 use threadkeep_transit::offline::{away_from, is_train_to};
 
+use super::lines::runs;
 use super::speech::SPEECH;
 
 /// Directions on signs, each with its opposite.
@@ -18,7 +19,7 @@ const DIRECTIONS: [(&str, &str); 8] = [
 ];
 
 /// Areas that directions are named after.
-const BOROUGHS: [&str; 6] = ["manhattan", "brooklyn", "bronx", "queens", "staten island", "city"];
+const BOROUGHS: [&str; 7] = ["manhattan", "brooklyn", "bronx", "queens", "staten island", "city", "town"];
 
 /// Finds directions: "uptown", "Queens-bound", "toward Manhattan".
 pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
@@ -33,7 +34,14 @@ pub(super) fn directions(message: &Utterance) -> Vec<Mention> {
 
 /// Finds "Canarsie bound".
 fn bound(message: &Utterance) -> Option<Mention> {
-    let is_direction = |at: &usize| matches!(message.word(*at), "bound" | "direction") || is_train_to(message, *at);
+    let lines = runs(message);
+    // "A Coney Island F at Bergen"
+    let is_line = |at: usize| {
+        let is_named = |end: usize| matches!(message.word(end), "at" | "from");
+        lines.iter().any(|run| run.words.start == at && is_named(run.words.end))
+    };
+    let is_direction =
+        |at: &usize| matches!(message.word(*at), "bound" | "direction") || is_train_to(message, *at) || is_line(*at);
     let at = (1..message.words().len()).find(is_direction)?;
     // In "at Bowling Green direction uptown", "direction" belongs to the word after it.
     if DIRECTIONS.iter().any(|(word, _)| *word == message.word(at + 1)) {
@@ -42,17 +50,64 @@ fn bound(message: &Utterance) -> Option<Mention> {
     let stations = SPEECH.find_stations(message);
     let station = stations.iter().find(|mention| mention.words.end == at)?;
     let choice = station.choices.first().filter(|_| station.choices.len() == 1)?;
+    let before = station.words.start.checked_sub(1).map_or("", |at| message.word(at));
+    if is_line(at) && !matches!(before, "a" | "an" | "the" | "next" | "any") {
+        return None;
+    }
+    let end = if is_line(at) { at } else { at + 1 };
     let towards = Choice { others: Vec::new(), ..choice.clone() };
     let towards = match away_from(&towards) {
         Some(away) => towards.opposite_of(away.value, away.label),
         None => towards,
     };
-    Some(Mention::new(station.words.start..at + 1, vec![towards]))
+    Some(Mention::new(station.words.start..end, vec![towards]))
+}
+
+/// Finds "going up", if no place follows: "when is a 1 going up?", "the next one going down to my office".
+fn up_or_down(message: &Utterance, at: usize) -> Option<Mention> {
+    let (word, opposite) = match message.word(at) {
+        "up" => ("uptown", "downtown"),
+        "down" => ("downtown", "uptown"),
+        _ => return None,
+    };
+    let goes = |at: usize| matches!(message.word(at), "going" | "goes" | "heading" | "headed" | "train" | "trains");
+    let is_person =
+        || message.word(at + 1) == "to" && matches!(message.word(at + 2), "my" | "her" | "his" | "our" | "their");
+    let is_last = message.word(at + 1).is_empty() || message.words()[at].ends_a_sentence();
+    // "Next 1 down from Columbia", "the next shuttle up?"
+    let is_after_line = || runs(message).iter().any(|run| run.words.end == at);
+    let starts = || matches!(message.word(at + 1), "from" | "at" | "there" | "here" | "please");
+    let is_direction = at > 0 && (goes(at - 1) && (is_last || is_person()) || (is_last || starts()) && is_after_line());
+    is_direction.then(|| Mention::new(at..at + 1, vec![Choice::new(word, word).opposite_of(opposite, opposite)]))
+}
+
+/// Finds "first" in "the first 2 up from there", which asks for the next train. The first train of a day is asked about otherwise.
+pub(super) fn first_of_line(message: &Utterance) -> Vec<Mention> {
+    const OF_DAYS: [&str; 14] = [
+        "morning", "tomorrow", "last", "day", "sunday", "saturday", "weekend", "weekends", "night", "am", "stop",
+        "does", "earliest", "run",
+    ];
+    let has = |known: &[&str]| message.words().iter().any(|word| known.contains(&word.folded.as_str()));
+    let lines = runs(message);
+    let is_first = |at: &usize| {
+        message.word(*at) == "first"
+            && lines.iter().any(|run| {
+                run.words.start == at + 1
+                    && matches!(message.word(run.words.end), "up" | "down" | "from" | "there" | "for")
+            })
+    };
+    let at = (0..message.words().len()).find(is_first);
+    let at = at.filter(|_| has(&["up", "down", "there", "here", "that"]) && !has(&OF_DAYS));
+    let mention = |at: usize| Mention::incidental(at..at + 1, vec![Choice::new(true, "first")]);
+    at.map(mention).into_iter().collect()
 }
 
 fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if let Some((word, opposite)) = DIRECTIONS.iter().find(|(word, _)| *word == message.word(at)) {
         return Some(Mention::new(at..at + 1, vec![Choice::new(*word, *word).opposite_of(*opposite, *opposite)]));
+    }
+    if let Some(mention) = up_or_down(message, at) {
+        return Some(mention);
     }
     let is_after_cue = matches!(message.word(at), "toward" | "towards" | "into" | "to" | "for");
     let start = if is_after_cue { at + 1 } else { at };
@@ -63,8 +118,10 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     })?;
     let name = start..start + length;
     // "The next Manhattan train" is a direction; "the Staten Island train" is a line.
-    let is_train = matches!(message.word(name.end), "train" | "trains" | "side" | "platform") && length == 1;
-    let is_bound = message.word(name.end) == "bound" || is_train && message.word(name.start) != "city";
+    let is_train = matches!(message.word(name.end), "train" | "trains" | "side" | "platform" | "way" | "one" | "ones")
+        && (length == 1 || message.word(name.end) == "way");
+    let is_bound =
+        message.word(name.end) == "bound" || is_train && !matches!(message.word(name.start), "city" | "town");
     // "Marcy, next Manhattan?"
     let is_last = || name.end == message.words().len() && at > 0 && message.word(at - 1) == "next";
     if !is_after_cue && !is_bound && !is_last() {
@@ -97,7 +154,11 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
         return None;
     }
     let said = message.word(name.start);
-    let said = if said == "city" {
+    // "In town" is no direction.
+    if said == "town" && !matches!(message.word(at), "into" | "to" | "toward" | "towards") {
+        return None;
+    }
+    let said = if matches!(said, "city" | "town") {
         "manhattan"
     } else if length == 1 {
         said

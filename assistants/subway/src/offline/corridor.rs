@@ -50,6 +50,17 @@ pub(super) fn expresses_at(station: &Station, local: &str) -> Vec<String> {
     station.lines.iter().filter(|sign| *sign != local).filter(passes).cloned().collect()
 }
 
+/// Returns the number of stops of a line between two stations.
+pub(super) fn stops(sign: &str, from: &str, to: &str) -> Option<u32> {
+    if from == to {
+        return Some(0);
+    }
+    let ids = |name: &str| places(name).into_iter().flat_map(|place| place.stations).collect::<Vec<_>>();
+    let (from, to) = (ids(from), ids(to));
+    let rides = from.iter().flat_map(|from| to.iter().filter_map(move |to| ride(sign, from, to)));
+    rides.map(|ride| ride.stops()).min()
+}
+
 /// Returns the places that a name can refer to, most likely first.
 pub(super) fn places(name: &str) -> Vec<Place> {
     SUBWAY.places(name)

@@ -1,9 +1,10 @@
 //! Recognises subway lines in a message: "the next 6", "N or W", "1 vs 2/3".
 
 use threadkeep::dialogue::Utterance;
+use threadkeep_transit::Resolution;
 use threadkeep_transit::offline::{LineRun, UNITS, group_lines};
 
-use crate::system::network;
+use crate::system::{names, network};
 
 /// Finds all lines in the message, grouped into runs.
 pub(super) fn runs(message: &Utterance) -> Vec<LineRun> {
@@ -20,8 +21,14 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     {
         return Some(("SIR".to_owned(), 3));
     }
+    if let Some(shuttle) = named_shuttle(message, at) {
+        return Some(shuttle);
+    }
     if word == "shuttle" {
         return Some(("S".to_owned(), 1));
+    }
+    if let Some(line) = spelled_line(message, at) {
+        return Some((line.to_owned(), 1));
     }
     let (name, is_plural) = match word.strip_suffix('s').filter(|name| name.len() == 1) {
         // A plural, as in "4s" or "the J's".
@@ -33,6 +40,45 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
     let is_line = is_plural || follows_a_line && !is_street(message.word(at + 1)) || means_a_line(message, at);
     is_line.then(|| (sign.clone(), 1))
+}
+
+/// Returns the line that a spelled number means: "the four train", "on the six from 77th". In "the four lines", the number counts.
+fn spelled_line(message: &Utterance, at: usize) -> Option<&'static str> {
+    const NUMBERS: [(&str, &str); 7] =
+        [("one", "1"), ("two", "2"), ("three", "3"), ("four", "4"), ("five", "5"), ("six", "6"), ("seven", "7")];
+    let (word, line) = NUMBERS.iter().find(|(word, _)| *word == message.word(at))?;
+    let before = |steps: usize| at.checked_sub(steps).map_or("", |at| message.word(at));
+    let next = message.word(at + 1);
+    let is_train =
+        matches!(next, "train" | "local" | "express") && !matches!(before(1), "no" | "which" | "any" | "this");
+    let is_taken =
+        before(1) == "the" && matches!(before(2), "on" | "take" | "taking" | "catch" | "board" | "via" | "ride");
+    let is_followed =
+        matches!(next, "" | "from" | "to" | "up" | "down" | "uptown" | "downtown" | "instead" | "there" | "then");
+    // "The one" can be anything.
+    let is_line = is_train && (*word != "one" || before(1) == "the" && next == "train")
+        || *word != "one" && is_taken && is_followed;
+    is_line.then_some(*line)
+}
+
+/// Returns the shuttle that a name means, and the number of words in the name: "the Franklin Avenue shuttle".
+fn named_shuttle(message: &Utterance, at: usize) -> Option<(String, usize)> {
+    const NAMES: [(&str, &[&str]); 3] = [
+        ("FS", &["franklin"]),
+        ("H", &["rockaway", "rockaways", "broad channel"]),
+        ("GS", &["times square", "times sq", "grand central", "42", "42nd", "midtown"]),
+    ];
+    const BETWEEN: [&str; 7] = ["av", "ave", "avenue", "park", "st", "street", "line"];
+    NAMES.iter().find_map(|(id, names)| {
+        names.iter().find_map(|name| {
+            let count = name.split(' ').count();
+            let is_here = name.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word);
+            let end = at + count + usize::from(BETWEEN.contains(&message.word(at + count)));
+            // In "Franklin Av shuttle to Prospect Park", the name is where the trip starts.
+            (is_here && message.word(end) == "shuttle" && message.word(end + 1) != "to")
+                .then(|| ((*id).to_owned(), end + 1 - at))
+        })
+    })
 }
 
 /// Whether a number after this word is a time or an amount rather than a line: "around 5".
@@ -69,6 +115,17 @@ fn is_street(next: &str) -> bool {
     matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || UNITS.contains(&next)
 }
 
+/// Whether words name a station, which a line's name can precede: "7 willets pt next to manhattan".
+fn is_at_station(message: &Utterance, at: usize) -> bool {
+    const MAX_WORDS: usize = 3;
+    let ends = at + 1..=message.words().len().min(at + MAX_WORDS);
+    let is_one = |end: usize| {
+        let name = message.spelled(at..end);
+        name.len() > 3 && matches!(names().resolve(&name), Resolution::Certain(_))
+    };
+    !message.word(at).starts_with(|c: char| c.is_ascii_digit()) && ends.into_iter().any(is_one)
+}
+
 /// Whether a line's name refers to the line in its context, rather than to a street, a time or an article.
 fn means_a_line(message: &Utterance, at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
@@ -94,7 +151,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
             let is_capital = message.said(at..at + 1) == "A";
             let is_article =
                 matches!(before, "there" | "take" | "get" | "catch" | "is" | "need" | "want" | "miss" | "as" | "such");
-            is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at")) || is_named_train && !is_article
+            is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at" | "to"))
+                || is_named_train && !is_article
         }
         "s" | "e" | "w" | "n" if is_number(next) => false,
         "sir" => message.said(at..at + 1) == "SIR",
@@ -102,6 +160,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
         "n" | "r" if message.said(at..at + 1) == word => {
             matches!(before, "on" | "take" | "via" | "avoid" | "without") || matches!(next, "or" | "vs")
         }
+        _ if is_number(word) && at == 0 && is_at_station(message, at + 1) => true,
         _ if is_number(word) => {
             let is_alone = next.is_empty() && !is_before_hour(before);
             let is_directed = matches!(next, "uptown" | "downtown" | "northbound" | "southbound" | "either" | "please");
@@ -122,6 +181,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
                         | "if"
                         | "also"
                         | "plus"
+                        | "nah"
+                        | "nope"
                 );
             let acts = matches!(
                 next,
@@ -144,7 +205,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
                     | "there"
                     | "here"
             );
-            (is_alone || is_directed || opens && acts) && !is_number(before)
+            let is_choice = opens && next == "after" && message.word(at + 2) == "all";
+            (is_alone || is_directed || is_choice || opens && acts) && !is_number(before)
                 || matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
                 || matches!(before, "or" | "vs" | "versus" | "on" | "via" | "no" | "avoid" | "without" | "skip")
         }
@@ -176,6 +238,13 @@ mod tests {
             ("n how many stops r there", &[]),
             ("how do i get from w 8 to e 180", &[]),
             ("the n or the r", &[&["N", "R"]]),
+            ("isn't there a four train at fordham", &[&["4"]]),
+            ("the ride on the four from yankee stadium", &[&["4"]]),
+            ("the one at 63rd, the four lines there", &[]),
+            ("nah 7 after all", &[&["7"]]),
+            ("7 willets point to manhattan", &[&["7"]]),
+            ("all the stops of the franklin avenue shuttle", &[&["FS"]]),
+            ("is the rockaway park shuttle on time", &[&["H"]]),
         ] {
             assert_eq!(found(text), lines, "{text}");
         }

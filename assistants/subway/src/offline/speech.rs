@@ -19,12 +19,15 @@ pub(super) const SPEECH: Speech = Speech {
     example_station: "Jay St",
 };
 
-/// Finds "the ferry" used as a place in a message about the Staten Island Railway: it means the terminal at St George.
+/// Finds "the ferry" or "the boat" used as a place: in a message about the Staten Island Railway it means the terminal at St
+/// George, and in one about Manhattan that at South Ferry.
 fn ferry_terminal(message: &Utterance) -> Vec<Mention> {
     const CUES: [&str; 8] = ["off", "from", "to", "toward", "towards", "at", "for", "the"];
     const RAILWAY: &str = "SIR";
     let is_ferry = |at: &usize| {
-        message.word(*at) == "ferry" && CUES.contains(&message.word(at - 1)) && !is_ferry_question(message.word(at + 1))
+        matches!(message.word(*at), "ferry" | "boat")
+            && CUES.contains(&message.word(at - 1))
+            && !is_ferry_question(message.word(at + 1))
     };
     let Some(at) = (1..message.words().len()).find(is_ferry) else { return Vec::new() };
     let is_railway = |station: &&Station| station.lines.iter().any(|line| line == RAILWAY);
@@ -34,7 +37,9 @@ fn ferry_terminal(message: &Utterance) -> Vec<Mention> {
         let word = |start: usize, offset: usize| message.word(start + offset) == name.word(offset);
         (0..message.words().len()).any(|start| (0..name.words().len()).all(|offset| word(start, offset)))
     });
-    let choice = SPEECH.choices_of("St George", &[]).into_iter().next().filter(|_| is_named);
+    let is_manhattan = (0..message.words().len()).any(|at| message.word(at) == "manhattan");
+    let terminal = if is_named { "St George" } else { "staten island ferry" };
+    let choice = SPEECH.choices_of(terminal, &[]).into_iter().next().filter(|_| is_named || is_manhattan);
     let end = if matches!(message.word(at + 1), "terminal" | "station") { at + 2 } else { at + 1 };
     choice.map(|choice| Mention::new(at..end, vec![choice])).into_iter().collect()
 }

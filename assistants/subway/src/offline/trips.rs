@@ -1,6 +1,7 @@
 //! Intents about trips: the route, the way back, the timing of a transfer.
 
 use serde_json::json;
+use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
     ENDS, last_result_text, on_lines, route_intent, to_station, trip_arguments, with_saved,
@@ -18,7 +19,8 @@ fn first_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let text = last_result_text(outcome);
     let line = text.lines().find_map(|step| step.split_once("ake the ")?.1.split(' ').next());
     let Some(line) = line else { return Vec::new() };
-    ["lines", "avoided"].map(|kind| (kind.to_owned(), Choice::new(json!([line]), "the line of the route"))).to_vec()
+    let named = |kind: &str, value: Value| (kind.to_owned(), Choice::new(value, "the line of the route"));
+    vec![named("lines", json!([line])), named("avoided", json!([line])), named("line", json!(line))]
 }
 
 fn timing() -> Intent {

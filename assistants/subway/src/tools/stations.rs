@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use threadkeep::FnTool;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
-use threadkeep_transit::tools::{MAX_LINE_BYTES, MAX_STATION_BYTES, TextArgument, now_of};
+use threadkeep_transit::tools::{MAX_LINE_BYTES, MAX_STATION_BYTES, TextArgument, changes, now_of};
 
 use super::{SubwayTools, tool_output};
+use crate::system::SUBWAY;
 use crate::{info, wording};
 
 /// A departure board.
@@ -30,6 +31,10 @@ struct Station {
 struct Line {
     /// The line, such as "6", "A" or "SIR".
     line: TextArgument,
+    /// Only the stations where one can change to this line; all stations if left out.
+    change_to: Option<TextArgument>,
+    /// With `change_to`: a station; those nearest to it come first.
+    near: Option<TextArgument>,
 }
 
 pub(super) fn get_train_arrivals(tools: &SubwayTools) -> FnTool {
@@ -52,7 +57,8 @@ pub(super) fn get_station_info(tools: &SubwayTools) -> FnTool {
 }
 
 pub(super) fn find_stations_on_line(tools: &SubwayTools) -> FnTool {
-    let description = "All stations at which a line stops during the day, in the order of travel.";
+    let description = "All stations at which a line stops during the day, in the order of travel; or those where one can \
+                       change from it to another line.";
     tools.tool("find_stations_on_line", description, stations_on_line).with_alias("train", "line")
 }
 
@@ -76,5 +82,8 @@ async fn station_info(_: SubwayTools, _: ToolContext, named: Station) -> Result<
 }
 
 async fn stations_on_line(_: SubwayTools, _: ToolContext, named: Line) -> Result<ToolOutput, ToolError> {
+    if let Some(found) = changes(&SUBWAY, &named.line, named.change_to.as_ref(), named.near.as_ref())? {
+        return Ok(found);
+    }
     tool_output(&info::find_stations_on_line(named.line.required("line", MAX_LINE_BYTES)?), wording::line_stations)
 }

@@ -10,6 +10,7 @@ const MAX_TRAINS_PER_DIRECTION: usize = 5;
 /// Formats a departure board.
 pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
     let what = answer.line.as_ref().map_or_else(String::new, |line| format!(" of the {line}"));
+    let what = answer.to.as_ref().map_or(what.clone(), |to| format!("{what} to {to}"));
     let station = place(&answer.station);
     let assumption = answer.assumption.as_ref().map(super::assumption);
     let live = super::live(&answer.live);

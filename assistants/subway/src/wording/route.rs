@@ -44,7 +44,7 @@ pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
         board.or(silence),
         estimated_arrival(answer),
         live,
-        Some(wording::source(&route.source)),
+        Some(wording::source(route)),
         airtrain(route),
         wording::assumptions(&SUBWAY, &route.assumptions),
     ])

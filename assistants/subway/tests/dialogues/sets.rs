@@ -119,6 +119,24 @@ async fn dialogues_of_the_thirteenth_set_pass() {
     check(&Set { text: include_str!("sets/set-13.json"), least_percent: 57 }).await;
 }
 
+/// 163 of 226 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_fourteenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-14.json"), least_percent: 72 }).await;
+}
+
+/// 173 of 235 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_fifteenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-15.json"), least_percent: 86 }).await;
+}
+
+/// 152 of 250 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_sixteenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-16.json"), least_percent: 74 }).await;
+}
+
 /// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

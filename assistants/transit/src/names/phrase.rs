@@ -87,22 +87,32 @@ fn raw_words(text: &str) -> Vec<String> {
 
 fn normalise(raw: &[&str], vocabulary: &Vocabulary) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
-    let mut tens = None;
-    for word in raw {
-        if let Some(value) = tens_of(word) {
-            words.extend(tens.replace(value).map(|value: u32| value.to_string()));
+    // The hundreds and tens of a number that is spelled out.
+    let mut larger: Option<u32> = None;
+    for (at, word) in raw.iter().enumerate() {
+        let before = at.checked_sub(1).and_then(|at| below_twenty(raw[at])).filter(|count| *count < 10);
+        if matches!(*word, "hundred" | "hundredth") {
+            words.extend(larger.take().map(|number| number.to_string()));
+            // "One hundred"
+            larger = Some(before.filter(|_| words.pop().is_some()).unwrap_or(1) * 100);
             continue;
         }
-        let normal = match (tens.take(), below_twenty(word)) {
-            (Some(tens), Some(ones)) if ones < 10 => (tens + ones).to_string(),
-            (tens, ones) => {
-                words.extend(tens.map(|tens| tens.to_string()));
+        if let Some(value) = tens_of(word) {
+            let hundreds = larger.filter(|number| number % 100 == 0);
+            words.extend(larger.filter(|_| hundreds.is_none()).map(|number| number.to_string()));
+            larger = Some(hundreds.unwrap_or(0) + value);
+            continue;
+        }
+        let normal = match (larger.take(), below_twenty(word)) {
+            (Some(larger), Some(ones)) if ones < 10 || larger % 100 == 0 => (larger + ones).to_string(),
+            (larger, ones) => {
+                words.extend(larger.map(|number| number.to_string()));
                 ones.map_or_else(|| normalise_word(word, vocabulary), |ones| ones.to_string())
             }
         };
         words.push(normal);
     }
-    words.extend(tens.map(|tens| tens.to_string()));
+    words.extend(larger.map(|number| number.to_string()));
     words.retain(|word| !vocabulary.fillers.contains(&word.as_str()));
     words
 }

@@ -90,9 +90,51 @@ fn on_lines_or_all(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
 }
 
 impl Speech {
-    /// Whether trains of a board's lines end at a place, and the board is for another station of these lines.
+    /// Whether a place that a follow-up names is where the trains of a board go, rather than another station: trains of the lines
+    /// end there, or the board is already for the trains to a place and they also go to this one.
     #[must_use]
-    pub fn is_end_of_line(&self, place: &Choice, board: &Slots, at: &str) -> bool {
+    pub fn is_where_board_goes(&self, place: &Choice, board: &Slots, at: &str) -> bool {
+        let goes_on = || {
+            let has_end = board.get("towards").is_some_and(|towards| towards.label != place.label);
+            has_end && board.get(at).is_some_and(|here| self.has_direct_ride(here, place, &board.value("lines")))
+        };
+        self.is_end_of_line(place, board, at) || goes_on()
+    }
+
+    /// Returns the station with the same name, near a board's station, at which the board's line stops if it does not stop at that
+    /// station: "and the Q?" after a board for 86 St on the 6.
+    #[must_use]
+    pub fn on_named_line(&self, here: &Choice, board: &Slots) -> Option<Choice> {
+        let lines = lines_of(&board.value("lines"));
+        let [line] = &lines[..] else { return None };
+        let name = here.value.as_str()?.split(" (").next()?;
+        if here.hints.is_empty() || here.hints.contains(line) {
+            return None;
+        }
+        let choices = self.choices_of(name, &lines);
+        let [choice] = &choices[..] else { return None };
+        let is_on_line = choice.hints.contains(line);
+        is_on_line.then(|| self.nearest_to(&choices, here)).flatten()
+    }
+
+    /// Whether one of the lines, or any if none is given, goes from one place to another.
+    pub(super) fn has_direct_ride(&self, from: &Choice, to: &Choice, lines: &Value) -> bool {
+        let network = (self.system.network)();
+        let ids = |choice: &Choice| -> Vec<String> {
+            let place = choice.value.as_str().and_then(|text| self.system.places(text).into_iter().next());
+            place.map(|place| place.stations).unwrap_or_default()
+        };
+        let (from, to, lines) = (ids(from), ids(to), lines_of(lines));
+        let is_named = |line: &&crate::Line| lines.is_empty() || lines.contains(&line.name) || lines.contains(&line.id);
+        network
+            .lines()
+            .iter()
+            .filter(is_named)
+            .any(|line| from.iter().any(|from| to.iter().any(|to| network.ride(&line.id, from, to).is_some())))
+    }
+
+    /// Whether trains of a board's lines end at a place, and the board is for another station of these lines.
+    fn is_end_of_line(&self, place: &Choice, board: &Slots, at: &str) -> bool {
         let ids = |choice: &Choice| -> Vec<String> {
             let places = choice.value.as_str().map(|text| self.system.places(text)).unwrap_or_default();
             places.into_iter().flat_map(|place| place.stations).collect()
@@ -116,7 +158,10 @@ pub fn stops_at(speech: &'static Speech, example: &str) -> Intent {
     let intent = Intent::new("stops_at")
         .example(example)
         .slot(at_station("station").narrowed_by(on_lines_or_all))
-        .slot(Slot::required("lines", "lines").asks("Which line?"));
+        .slot(Slot::required("lines", "lines").asks("Which line?"))
+        .decided_by("serves", |_, _| true)
+        .excluded_by("ridetime")
+        .slot(Slot::optional("every", "every").momentary());
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| {
             let name = station(outcome, "station")?;
@@ -137,6 +182,26 @@ impl Speech {
         }
     }
 
+    /// Returns the terminals of the trains of a line that do not stop at a place; `None` if all stop there.
+    fn trains_elsewhere(&self, line: &str, places: &[crate::Place]) -> Option<String> {
+        let network = (self.system.network)();
+        let is_here = |index: &usize| {
+            let id = &network.stations()[*index].id;
+            places.iter().any(|place| place.stations.contains(id))
+        };
+        let name = self.system.line_name(line);
+        let lines = network.lines().iter().filter(|known| known.name == name || known.id == line);
+        let others = lines.flat_map(|line| &line.sequences).filter(|sequence| !sequence.stations.iter().any(is_here));
+        let mut ends: Vec<String> = Vec::new();
+        for index in others.filter_map(|sequence| sequence.stations.last()) {
+            let end = network.stations()[*index].name.clone();
+            if !ends.contains(&end) {
+                ends.push(end);
+            }
+        }
+        (!ends.is_empty()).then(|| crate::wording::join_with_and(&ends))
+    }
+
     fn whether_it_stops(&self, outcome: &Outcome<'_>) -> String {
         let lines = lines_of(&outcome.slots().value("lines"));
         let found = self.system.places(&station(outcome, "station").unwrap_or_default());
@@ -149,7 +214,12 @@ impl Speech {
         let verdicts = lines.iter().map(|line| {
             let name = self.system.line_name(line);
             let stop = found.iter().map(|place| self.system.view_of(place)).find(|view| view.lines.contains(line));
+            let not_all = || outcome.slots().get("every").and_then(|_| self.trains_elsewhere(line, &found));
             match stop {
+                Some(view) if not_all().is_some() => {
+                    let elsewhere = not_all().unwrap_or_default();
+                    format!("No, not every {name} stops at {}: some end at {elsewhere}.", view.name)
+                }
                 Some(view) => format!("Yes, {usually}the {name} stops at {}.", view.name),
                 None => {
                     let here = found.first().map(|place| self.system.view_of(place).name).unwrap_or_default();
@@ -162,25 +232,139 @@ impl Speech {
     }
 }
 
+/// "Which of the trains at Union Sq stop at DeKalb?"
+#[must_use]
+pub fn lines_to(speech: &'static Speech) -> Intent {
+    let intent = Intent::new("lines_to")
+        .slot(
+            Slot::required("from", "station")
+                .after(["at", "from", "of", "in"])
+                .asks("From which station?")
+                .carried_from("from_station")
+                .carried_from("station_name")
+                .narrowed_by(on_lines)
+                .narrowing_assumed(),
+        )
+        .slot(
+            Slot::required("to", "station")
+                .fresh()
+                .after([
+                    "stop at",
+                    "stops at",
+                    "stopping at",
+                    "to",
+                    "call at",
+                    "also stop at",
+                    "serve",
+                    "reach",
+                    "get to",
+                    "go to",
+                ])
+                .asks("To which station?")
+                .narrowed_by(on_lines_or_same_name),
+        )
+        .slot(Slot::optional("lines", "lines"));
+    with_saved(intent, &["from", "to"])
+        .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "to")?})))
+        .says(move |outcome| speech.missing(outcome, &["from", "to"]).unwrap_or_else(|| speech.lines_between(outcome)))
+}
+
+/// Like [`on_lines`], but returns several stations with the same name as one choice: the answer distinguishes them.
+fn on_lines_or_same_name(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
+    let on_lines = on_lines(choices, slots);
+    match choices.first() {
+        Some(first) if on_lines.is_empty() && choices.len() > 1 => {
+            let name = first.label.split(" (").next().unwrap_or(&first.label);
+            vec![Choice::new(name, name)]
+        }
+        _ => on_lines,
+    }
+}
+
+impl Speech {
+    /// Says which lines run between two stations without a change, for each station with the name of the second one.
+    fn lines_between(&self, outcome: &Outcome<'_>) -> String {
+        let places = |slot: &str| self.system.places(&station(outcome, slot).unwrap_or_default());
+        let Some(from) = places("from").into_iter().next() else { return last_result_text(outcome) };
+        let network = (self.system.network)();
+        let usually = self.system.words.usually;
+        let here = self.system.view_of(&from);
+        let rows = places("to").into_iter().map(|to| {
+            let there = self.system.view_of(&to);
+            let goes = |line: &&crate::Line| {
+                let mut pairs = from.stations.iter().flat_map(|from| to.stations.iter().map(move |to| (from, to)));
+                pairs.any(|(from, to)| network.ride(&line.id, from, to).is_some())
+            };
+            let mut names: Vec<String> = Vec::new();
+            for line in network.lines().iter().filter(goes) {
+                if !names.contains(&line.name) && here.lines.contains(&line.name) && there.lines.contains(&line.name) {
+                    names.push(line.name.clone());
+                }
+            }
+            let place = crate::wording::place(&self.system, &there);
+            match names.is_empty() {
+                true => format!("No train goes from {} to {place} without a change{usually}.", here.name),
+                false => format!("From {} to {place}: the {}{usually}.", here.name, names.join(" and the ")),
+            }
+        });
+        let rows: Vec<String> = rows.collect();
+        if rows.is_empty() { last_result_text(outcome) } else { rows.join("\n") }
+    }
+}
+
 /// A question about a station itself.
 #[must_use]
 pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
     let intent = Intent::new("station_info")
+        .excluded_by("ridetime")
         .example(example)
         .restored_from_calls()
         .answers_aspect("ask:accessible")
-        .slot(at_station("station").carried_from("to_station").carried_from("station_name"))
+        .decided_by("access", |_, _| true)
+        .slot(
+            at_station("station")
+                .narrowed_by(on_lines_or_asked_for)
+                .carried_from("to_station")
+                .carried_from("station_name"),
+        )
+        .slot(Slot::optional("every", "every").momentary())
         .slot(Slot::optional("step_free", "stepfree"))
         .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
         .says(move |outcome| {
-            speech.missing(outcome, &["station"]).unwrap_or_else(|| {
+            let every = || outcome.slots().get("every").and_then(|_| speech.access_at_each(outcome));
+            speech.missing(outcome, &["station"]).or_else(every).unwrap_or_else(|| {
                 let lines = lines_of(&outcome.slots().value("lines"));
                 let names: Vec<String> = lines.iter().map(|line| speech.system.line_name(line)).collect();
                 only_platforms_of(&names, &last_result_text(outcome))
             })
         })
+}
+
+/// Like [`on_lines`], but returns several stations with the same name as one choice if the message asks about each of them.
+fn on_lines_or_asked_for(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
+    if slots.get("every").is_some() { on_lines_or_same_name(choices, slots) } else { on_lines(choices, slots) }
+}
+
+impl Speech {
+    /// Says which of several stations with the same name are step-free.
+    fn access_at_each(&self, outcome: &Outcome<'_>) -> Option<String> {
+        let places = self.system.places(&station(outcome, "station")?);
+        let rows = places.iter().map(|place| {
+            let view = self.system.view_of(place);
+            let stations: Vec<&crate::Station> =
+                view.stop_ids.iter().filter_map(|id| self.system.station(id)).collect();
+            let access = match stations.iter().filter(|station| !station.accessible.is_empty()).count() {
+                0 => "not step-free",
+                _ if stations.iter().all(|station| station.accessible.len() >= station.towards.len()) => "step-free",
+                _ => "step-free in part",
+            };
+            format!("{}: {access}.", crate::wording::place(&self.system, &view))
+        });
+        let rows: Vec<String> = rows.collect();
+        (rows.len() > 1).then(|| rows.join("\n"))
+    }
 }
 
 /// Removes the platforms of other lines from the text about a station: "is Union Sq accessible on the L".
@@ -193,22 +377,6 @@ fn only_platforms_of(lines: &[String], text: &str) -> String {
         return text.to_owned();
     }
     text.lines().filter(|row| serves(row) != Some(false)).collect::<Vec<_>>().join("\n")
-}
-
-/// A question about the stations of a line.
-#[must_use]
-pub fn stations_on_line(example: &str) -> Intent {
-    Intent::new("stations_on_line")
-        .example(example)
-        .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
-        .aspect("ask:stops", last_result_text)
-        .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
-        .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
-}
-
-fn line(outcome: &Outcome<'_>, number: usize) -> Option<Value> {
-    let lines = lines_of(&outcome.slots().value("lines"));
-    lines.get(number).map(|line| json!({"line": line}))
 }
 
 /// A question about where a line ends: "where does that one end up".

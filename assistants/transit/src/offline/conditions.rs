@@ -212,6 +212,37 @@ pub fn find_now(message: &Utterance) -> Vec<Mention> {
     matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
 }
 
+/// Whether a message asks when the next train leaves: "when is it", "when does the 1 go". "When do I get there" asks for something else.
+#[must_use]
+pub fn asks_when(message: &Utterance) -> bool {
+    const VERBS: [&str; 9] = ["is", "does", "will", "would", "could", "comes", "leaves", "departs", "goes"];
+    const OTHER: [&str; 15] = [
+        "arrive", "arrives", "arriving", "arrival", "reach", "get", "be", "first", "last", "open", "opens", "close",
+        "closes", "must", "should",
+    ];
+    let is_when =
+        |at: usize| message.word(at) == "whens" || message.word(at) == "when" && VERBS.contains(&message.word(at + 1));
+    let count = message.words().len();
+    (0..count).any(is_when) && !(0..count).any(|at| OTHER.contains(&message.word(at)))
+}
+
+/// Whether a message asks for the time of arrival: "what time do I get there", "when would that put me at Barclays".
+#[must_use]
+pub fn asks_arrival(message: &Utterance) -> bool {
+    const OTHER: [&str; 12] =
+        ["leave", "leaving", "need", "needs", "should", "must", "have", "next", "first", "last", "train", "by"];
+    let count = message.words().len();
+    let word = |at: usize| message.word(at);
+    let asks = (0..count).any(|at| word(at) == "when" || word(at) == "what" && word(at + 1) == "time");
+    let arrives = |at: usize| match word(at) {
+        "put" | "puts" | "gets" => word(at + 1) == "me" || word(at + 1) == "us",
+        "get" | "be" => matches!(word(at + 1), "there" | "in" | "me" | "us"),
+        "arrive" => matches!(word(at.saturating_sub(1)), "i" | "we"),
+        _ => false,
+    };
+    asks && (0..count).any(arrives) && !(0..count).any(|at| OTHER.contains(&word(at)))
+}
+
 /// Finds phrases, preferring the longest one at each word.
 fn longest(message: &Utterance, phrases: &[&str]) -> Vec<Range<usize>> {
     let length_at = |at: usize| {

@@ -70,7 +70,7 @@ fn save(speech: &'static Speech) -> Intent {
     Intent::new("save_preference")
         .example(format!("My home station is {}.", speech.example_station))
         .about_user()
-        .slot(Slot::text("setting").after(SETTING_CUES))
+        .slot(Slot::text("setting").after(SETTING_CUES).accepting(Speech::may_be_preference))
         .then_calls("save_preference", move |outcome| {
             let (key, value) = speech.parse_preference(outcome.slots().label("setting"))?;
             Some(json!({"key": key, "value": value}))
@@ -156,15 +156,30 @@ fn get(speech: &'static Speech) -> Intent {
         .slot(Slot::optional("topic", "topic"))
         .slot(Slot::optional("place", "savedplace"))
         .slot(Slot::optional("saved", "saved"))
+        .decided_by("recall", |_, _| true)
+        .slot(Slot::optional("recall", "recall").momentary())
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
+        .then_calls("get_preference", |outcome| Some(json!({"key": recalled(outcome, 1)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {
             true => "Each preference has a name, such as “home station”. Which one do you want?".to_owned(),
-            false => last_result_text(outcome),
+            false => all_texts(outcome).join("\n"),
         })
         .yields(move |outcome| saved_station(speech, outcome))
 }
 
+/// Returns one of the saved places that the message asks for.
+fn recalled(outcome: &Outcome<'_>, number: usize) -> Option<String> {
+    outcome.slots().value("recall").get(number).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn all_texts(outcome: &Outcome<'_>) -> Vec<String> {
+    outcome.exchanges().iter().filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect()
+}
+
 fn wanted(outcome: &Outcome<'_>) -> Option<String> {
+    if let Some(key) = recalled(outcome, 0) {
+        return Some(key);
+    }
     if let Some(key) = outcome.slots().value("place").as_str() {
         return Some(key.to_owned());
     }
@@ -193,8 +208,7 @@ fn saved_places() -> Intent {
             intent.calls_with("get_preference", move |_| json!({"key": key}))
         });
     intent.says(|outcome| {
-        let texts = outcome.exchanges().iter().filter_map(|exchange| exchange.value().as_str().map(str::to_owned));
-        let known: Vec<String> = texts.filter(|text| text.starts_with("Your ")).collect();
+        let known: Vec<String> = all_texts(outcome).into_iter().filter(|text| text.starts_with("Your ")).collect();
         match known.is_empty() {
             true => "I have saved none of your home station, your work station and your usual line.".to_owned(),
             false => known.join("\n"),
@@ -207,6 +221,12 @@ fn common_trips() -> Intent {
 }
 
 impl Speech {
+    /// Whether words can be a name and a value. What another person said is no preference: "my neighbor says …".
+    fn may_be_preference(text: &str) -> bool {
+        const SAYING: [&str; 8] = ["told", "says", "said", "thinks", "claims", "heard", "asked", "wants"];
+        !Utterance::new(text).words().iter().any(|word| SAYING.contains(&word.folded.as_str()))
+    }
+
     /// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
     #[must_use]
     pub fn parse_preference(&self, setting: &str) -> Option<(String, String)> {

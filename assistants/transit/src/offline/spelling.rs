@@ -345,6 +345,16 @@ impl Speech {
     }
 }
 
+/// Whether "2" between these words means "to": "court sq 2 church ave", rather than the line.
+fn is_between_places(before: &str, next: &str) -> bool {
+    const BEFORE_LINE: [&str; 16] = [
+        "the", "next", "a", "this", "that", "or", "and", "on", "last", "first", "which", "another", "with", "n", "vs",
+        "nxt",
+    ];
+    let has_letter = |word: &str| word.chars().any(char::is_alphabetic);
+    !before.is_empty() && !BEFORE_LINE.contains(&before) && has_letter(next) && !is_ordinary(next)
+}
+
 /// Returns what "2" and "n" stand for in their context: "how 2 get", "72 n broadway".
 fn in_context(message: &Utterance, at: usize) -> Option<&'static str> {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
@@ -352,6 +362,7 @@ fn in_context(message: &Utterance, at: usize) -> Option<&'static str> {
     match message.said(at..at + 1) {
         "2" if matches!(before, "how" | "go" | "get" | "want" | "need" | "back") => Some("to"),
         "2" if matches!(next, "manhattan" | "manhatan" | "brooklyn" | "queens" | "bronx") => Some("to"),
+        "2" if is_between_places(before, next) => Some("to"),
         "hm" if matches!(
             next,
             "stops" | "stop" | "stations" | "station" | "stn" | "mins" | "min" | "minutes" | "changes"

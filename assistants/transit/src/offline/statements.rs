@@ -87,10 +87,16 @@ fn names_place(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static
         between.contains(['=', ':'])
     });
     let is_set = SAVING.contains(&before);
+    // "Save home Nostrand on the A"
+    let is_saved_as = matches!(before, "save" | "set" | "store" | "remember" | "note" | "add")
+        && !matches!(message.word(end), "" | "and" | "as" | "is" | "to" | "please" | "for" | "too");
     let is_followed = !matches!(message.word(end + 1), "" | "there" | "here" | "not" | "accessible");
     // "Place" and "flat" are ordinary words: they need "my" before them.
     let is_own = start < at || matches!(message.word(at), "home" | "work" | "office");
-    ((is_stated && message.word(end) != "to" && is_followed || has_sign || is_set && message.word(end) == "to")
+    ((is_stated && message.word(end) != "to" && is_followed
+        || has_sign
+        || is_set && message.word(end) == "to"
+        || is_saved_as)
         && is_own)
         .then_some((at..end, *key))
 }

@@ -11,16 +11,44 @@ use serde_json::{Value, json};
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::words::{
-    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinary,
+    COMMON_WORDS, CONTINUATION_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS, is_ordinal,
+    is_ordinary, is_ordinary_after_ordinal,
 };
 use super::{LineRun, Speech};
 use crate::{Place, Resolution, wording};
 
 /// Words that belong to a number before them.
 const STREET_WORDS: [&str; 7] = ["av", "ave", "avenue", "avs", "rd", "pl", "place"];
+/// More words that say what kind of place a name stands for.
+const KIND_WORDS: [&str; 22] = [
+    "st",
+    "str",
+    "street",
+    "streets",
+    "road",
+    "sq",
+    "square",
+    "station",
+    "stop",
+    "stn",
+    "pkwy",
+    "parkway",
+    "blvd",
+    "boulevard",
+    "center",
+    "centre",
+    "ctr",
+    "heights",
+    "hts",
+    "terminal",
+    "tube",
+    "line",
+];
 /// Words before a name that replaces another, or that is replaced: "no, Dyckman", "not Nostrand".
 const CORRECTION_WORDS: [&str; 12] =
     ["no", "not", "sorry", "oops", "wait", "actually", "want", "make", "skip", "forget", "need", "scratch"];
+/// Words that may precede a name in a message that is only that name: "and Fulton?"
+const CONNECTING_WORDS: [&str; 7] = ["and", "n", "or", "what", "about", "how", "then"];
 /// Words that name a station only together with other words: "upper east side".
 const SIDE_WORDS: [&str; 7] = ["north", "south", "east", "west", "upper", "lower", "side"];
 /// Maximum number of words in a station name.
@@ -74,80 +102,6 @@ impl Speech {
         self.narrowed_by_places(message, mentions)
     }
 
-    /// Narrows a name that several stations share by the place after it: "Grand Street in Chinatown" is the one nearest
-    /// to Chinatown.
-    fn narrowed_by_places(&self, message: &Utterance, mentions: Vec<Mention>) -> Vec<Mention> {
-        let mut narrowed: Vec<Mention> = Vec::new();
-        for mention in mentions {
-            let nearest = narrowed.last().and_then(|before| {
-                let between = before.words.end..mention.words.start;
-                let mut words = between.clone().map(|at| message.word(at));
-                let joins =
-                    !between.is_empty() && words.all(|word| matches!(word, "in" | "by" | "near" | "around" | "the"));
-                let is_open = before.choices.len() > 1 || before.choices.iter().any(|choice| !choice.others.is_empty());
-                (joins && is_open).then(|| self.nearest_to(&before.choices, mention.choices.first()?)).flatten()
-            });
-            let nearest = nearest.or_else(|| self.one_of_two_names(message, narrowed.last()?, &mention));
-            match (nearest, narrowed.last_mut()) {
-                (Some(choice), Some(before)) => {
-                    *before = Mention::new(before.words.start..mention.words.end, vec![choice]);
-                }
-                (None, Some(before)) if explains_unknown(message, before, &mention) => {
-                    *before = Mention::new(before.words.start..mention.words.end, mention.choices);
-                }
-                _ => narrowed.push(mention),
-            }
-        }
-        narrowed
-    }
-
-    /// Returns the station that two adjacent names mean together: "jackson heights 74th st", "Bay Ridge 86th Street".
-    fn one_of_two_names(&self, message: &Utterance, first: &Mention, second: &Mention) -> Option<Choice> {
-        /// About 1.4 km in degrees of latitude.
-        const NEAR: f64 = 0.013;
-        if first.words.end != second.words.start || follows_a_break(message, second.words.start) {
-            return None;
-        }
-        let is_open =
-            |mention: &Mention| mention.choices.len() > 1 || mention.choices.iter().any(|one| !one.others.is_empty());
-        let complex = |choice: &Choice| {
-            let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
-            Some(place.complex)
-        };
-        match (is_open(first), is_open(second), &first.choices[..], &second.choices[..]) {
-            (false, false, [one], [other]) if complex(one).is_some() && complex(one) == complex(other) => {
-                Some(one.clone())
-            }
-            (false, true, [one], choices) => self.nearest_within(choices, one, NEAR),
-            (true, false, choices, [one]) => self.nearest_within(choices, one, NEAR),
-            _ => None,
-        }
-    }
-
-    /// Returns the choice whose station is nearest to a place; `None` if none is near it.
-    fn nearest_to(&self, choices: &[Choice], place: &Choice) -> Option<Choice> {
-        /// About 2.2 km in degrees of latitude.
-        const NEAR: f64 = 0.02;
-        self.nearest_within(choices, place, NEAR)
-    }
-
-    /// Returns the choice whose station is nearest to a place, at most `degrees` away.
-    fn nearest_within(&self, choices: &[Choice], place: &Choice, degrees: f64) -> Option<Choice> {
-        let position = |choice: &Choice| {
-            let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
-            let station = self.system.station(place.stations.first()?)?;
-            Some((station.latitude, station.longitude))
-        };
-        let (latitude, longitude) = position(place)?;
-        let all = choices.iter().chain(choices.iter().flat_map(|choice| &choice.others));
-        let distances = all.filter_map(|choice| {
-            let (north, east) = position(choice)?;
-            Some(((north - latitude).powi(2) + (east - longitude).powi(2), choice))
-        });
-        let (distance, nearest) = distances.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
-        (distance < degrees * degrees).then(|| Choice { others: Vec::new(), ..nearest.clone() })
-    }
-
     /// Resolves a station name, with a cache.
     fn resolve(&self, text: &str) -> Resolution {
         let mut caches = RESOLUTIONS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -184,8 +138,10 @@ impl Speech {
         let last = run.end.min(at + MAX_NAME_WORDS);
         let mut best: Option<(Rank, usize)> = None;
         for end in at + 1..=last {
-            let rank = rank_of(&self.resolve(&message.spelled(at..end)))
-                .filter(|rank| is_plausible(message, at..end, run, *rank));
+            let resolution = self.resolve(&message.spelled(at..end));
+            let rank = rank_of(&resolution)
+                .filter(|rank| is_plausible(message, at..end, run, *rank))
+                .filter(|_| !self.is_weak(message, at..end, run, &resolution));
             // A match with one station takes precedence; otherwise the longer name does.
             if let Some(rank) = rank
                 && best.is_none_or(|(known, _)| known != Rank::One || rank == Rank::One)
@@ -214,6 +170,32 @@ impl Speech {
         }
         let words = at..end;
         Some(Mention::new(words.clone(), self.choices(message, words, &lines_after(message, end, lines))))
+    }
+
+    /// Whether of several words only one that is common in ordinary sentences occurs in the name of the station, and no name is
+    /// expected: "ocean swim", "northern end".
+    fn is_weak(&self, message: &Utterance, words: Range<usize>, run: &Range<usize>, resolution: &Resolution) -> bool {
+        let places = match resolution {
+            _ if words.len() < 2 => return false,
+            Resolution::Certain(place) => vec![place],
+            Resolution::Assumed { taken, others } => std::iter::once(taken).chain(others).collect(),
+            _ => return false,
+        };
+        let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
+        if PLACE_CUES.contains(&before) || message.word(run.end) == "to" {
+            return false;
+        }
+        let names: Vec<Utterance> =
+            places.into_iter().map(|place| Utterance::new(self.system.view_of(place).name)).collect();
+        let in_name = |at: usize| {
+            let is_like = |known: &str| known == message.word(at) || is_misspelt_word_of(known, message.word(at));
+            names.iter().any(|name| name.words().iter().any(|word| is_like(&word.folded)))
+        };
+        let is_kind = |word: &str| STREET_WORDS.contains(&word) || KIND_WORDS.contains(&word);
+        let (matched, others): (Vec<usize>, Vec<usize>) = words.partition(|at| in_name(*at));
+        let is_other =
+            |at: &usize| !is_kind(message.word(*at)) && !message.word(*at).starts_with(|c: char| c.is_ascii_digit());
+        matches!(&matched[..], [at] if COMMON_WORDS.contains(&message.word(*at))) && others.iter().any(is_other)
     }
 
     /// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
@@ -293,27 +275,6 @@ fn is_beside_the_ends(message: &Utterance, saved: &Mention, named: &[Mention]) -
     let is_named = matches!(before(saved.words.start), "to" | "from" | "at" | "near" | "my" | "and");
     let is_destination = |mention: &Mention| matches!(before(mention.words.start), "to" | "towards" | "toward");
     !is_named && named.iter().any(|mention| mention.words.start > saved.words.start && is_destination(mention))
-}
-
-/// Whether a place says where the unknown place before it is: "the Marriott Marquis in Times Square", "Wythe Hotel, Bedford Avenue stop".
-fn explains_unknown(message: &Utterance, unknown: &Mention, known: &Mention) -> bool {
-    const MAX_GAP: usize = 4;
-    const JOINING: [&str; 16] = [
-        "in", "near", "at", "by", "on", "off", "around", "the", "next", "corner", "of", "a", "which", "is", "close",
-        "station",
-    ];
-    let is_unknown =
-        |mention: &Mention| mention.choices.iter().all(|choice| choice.hints.is_empty() && choice.value.is_string());
-    if unknown.words.end > known.words.start {
-        return false;
-    }
-    let gap = unknown.words.end..known.words.start;
-    let has_comma = message.words().get(known.words.start).is_some_and(|next| {
-        let end = message.words()[unknown.words.end - 1].span.end;
-        message.text()[end..next.span.start].contains(',')
-    });
-    let joins = gap.clone().all(|at| JOINING.contains(&message.word(at)));
-    is_unknown(unknown) && !is_unknown(known) && gap.len() <= MAX_GAP && joins && (has_comma || !gap.is_empty())
 }
 
 /// Finds saved places. If a question has a station slot, the slot takes the same words.
@@ -446,7 +407,7 @@ fn is_amount(message: &Utterance, at: usize) -> bool {
 }
 
 /// Whether a comma or the end of a sentence precedes a word.
-fn follows_a_break(message: &Utterance, at: usize) -> bool {
+pub(super) fn follows_a_break(message: &Utterance, at: usize) -> bool {
     let words = message.words();
     let between = &message.text()[words[at - 1].span.end..words[at].span.start];
     between.contains([',', ';', ':', '?', '!', '\n']) || between.contains(". ") && message.word(at - 1).len() > 3
@@ -488,15 +449,19 @@ fn is_misspelt_word_of(name: &str, word: &str) -> bool {
 fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
     let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
     let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
-    let is_named =
-        matches!(before, "meant" | "mean" | "said") || before == "is" && follows_a_key(message, words.start - 1);
+    let sets_key = || words.start > 0 && names_a_key(message, words.start - 1);
+    let is_named = matches!(before, "meant" | "mean" | "said")
+        || before == "is" && follows_a_key(message, words.start - 1)
+        || SAVED_PLACES.iter().any(|(word, _)| *word == before) && sets_key();
     let is_expected =
         PLACE_CUES.contains(&before) || is_named || matches!(message.word(run.end), "to" | "from" | "instead");
     let is_corrected = CORRECTION_WORDS.contains(&before);
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     // "79?" as a whole message names a street.
-    let is_whole = words.len() == message.words().len() && message.said(words.clone()).len() > 1;
+    // So does "and fulton?".
+    let is_other = |at: usize| !words.contains(&at) && !CONNECTING_WORDS.contains(&message.word(at));
+    let is_whole = !(0..message.words().len()).any(is_other) && message.said(words.clone()).len() > 1;
     // "N" alone is a line, or "and"; the avenue has its word.
     let is_letter = words.len() == 1 && message.word(words.start).len() == 1 && letters(message.word(words.start)) == 1;
     match rank {
@@ -509,6 +474,8 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         // "The east side" is part of a city.
         _ if words.clone().all(|at| SIDE_WORDS.contains(&message.word(at))) => false,
+        // "The 8th Av side" is a part of another station.
+        _ if (words.start + 1..=words.end).any(|at| message.word(at) == "side") => false,
         // "The second one" is a train.
         _ if words.len() == 1
             && is_ordinal(message.word(words.start))
@@ -520,10 +487,15 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         _ if words.len() == 1 && message.word(words.start).len() == 1 => false,
         // In "8 av", "8" is not a name.
         _ if words.len() == 1 && has_digit && STREET_WORDS.contains(&message.word(words.end)) => false,
-        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
+        // "York St" is a station, and "New York" is not.
+        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at)))
+            && !(rank == Rank::One && words.len() == 2 && matches!(message.word(words.start + 1), "st" | "street")) =>
+        {
+            false
+        }
         // "2+2" is not an avenue.
         _ if !is_expected && !is_whole && letters(message.said(words.clone())) == 0 => false,
-        Rank::One => is_expected || is_corrected || !is_common,
+        Rank::One => is_expected || is_corrected || !is_common || is_whole,
         Rank::Several => {
             is_expected
                 || is_corrected && !is_common
@@ -533,33 +505,6 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
         }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
-}
-
-fn is_ordinal(word: &str) -> bool {
-    matches!(
-        word,
-        "first" | "second" | "third" | "fourth" | "fifth" | "sixth" | "seventh" | "1st" | "2nd" | "3rd" | "4th" | "5th"
-    )
-}
-
-/// Whether an ordinal before this word counts: "the second one", "and the third".
-fn is_ordinary_after_ordinal(word: &str) -> bool {
-    matches!(
-        word,
-        "" | "one"
-            | "ones"
-            | "train"
-            | "trains"
-            | "option"
-            | "stop"
-            | "time"
-            | "thing"
-            | "way"
-            | "of"
-            | "half"
-            | "from"
-            | "after"
-    )
 }
 
 /// Whether the word before a position names a place of the user: "work is", "my hotel is".

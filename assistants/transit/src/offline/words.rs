@@ -149,6 +149,10 @@ pub(super) const COMMON_WORDS: &[&str] = &[
     "monument",
     "arsenal",
     "reading",
+    "northern",
+    "southern",
+    "eastern",
+    "western",
 ];
 
 /// Words for saved places, and the preference keys they refer to.
@@ -185,3 +189,31 @@ pub(super) const TRAVEL_WORDS: &[&str] = &[
 
 /// Words that indicate a question about the present.
 pub(super) const NOW_WORDS: &[&str] = &["now", "asap", "currently", "immediately", "next", "leaving"];
+
+/// Whether a word is an ordinal.
+pub(super) fn is_ordinal(word: &str) -> bool {
+    matches!(
+        word,
+        "first" | "second" | "third" | "fourth" | "fifth" | "sixth" | "seventh" | "1st" | "2nd" | "3rd" | "4th" | "5th"
+    )
+}
+
+/// Whether an ordinal before this word counts: "the second one", "and the third".
+pub(super) fn is_ordinary_after_ordinal(word: &str) -> bool {
+    matches!(
+        word,
+        "" | "one"
+            | "ones"
+            | "train"
+            | "trains"
+            | "option"
+            | "stop"
+            | "time"
+            | "thing"
+            | "way"
+            | "of"
+            | "half"
+            | "from"
+            | "after"
+    )
+}

@@ -8,7 +8,7 @@ pub fn route(system: &System, route: &RouteAnswer) -> String {
         conditions(system, route),
         Some(steps(system, route)),
         direct(route),
-        Some(source(&route.source)),
+        Some(source(route)),
         assumptions(system, &route.assumptions),
     ])
 }
@@ -132,16 +132,18 @@ pub fn sign(ride: &RideLeg) -> String {
 
 /// Formats where the times of a route come from.
 #[must_use]
-pub fn source(source: &RouteSource) -> String {
-    match source {
+pub fn source(route: &RouteAnswer) -> String {
+    match &route.source {
         RouteSource::Timetable => "Times are from the timetable, not live.".to_owned(),
         RouteSource::LiveTrains => "Times are live, based on the trains running now.".to_owned(),
         RouteSource::OlderTimetable { date } => {
             format!("Times are from the timetable of {date}, not live: the loaded timetable does not cover today.")
         }
         RouteSource::TwoMinutesAStop => {
-            "Times are estimates, not live: 2 min per stop and 7 min per change. The wait for the first train is not included."
-                .to_owned()
+            let change = if route.changes > 0 { " and 7 min per change" } else { "" };
+            format!(
+                "Times are estimates, not live: 2 min per stop{change}. The wait for the first train is not included."
+            )
         }
         RouteSource::Planner => "Times are those of the operator's journey planner when you asked.".to_owned(),
         RouteSource::RunningTimes { date, estimated, change_minutes } => {

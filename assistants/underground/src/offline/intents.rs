@@ -2,14 +2,17 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Utterance};
+use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots, Utterance};
 use threadkeep_transit::offline::{
-    at_station, away_from, last_result_text, line_ends, lines_of, on_lines, route_intent, station, station_info,
-    stations_on_line, stops_at, with_saved,
+    at_station, away_from, last_result_text, line_ends, line_meeting, lines_of, on_lines, route_intent, station,
+    station_info, stations_on_line, stops_at, with_saved,
 };
 
 use super::SPEECH;
+use super::rides::ride_stops;
+use super::speech::decides_for_listing;
 use crate::lines::{find_network_lines, line_runs};
+use crate::network::network;
 use crate::services::night_lines;
 
 /// Maximum number of lines looked up for one message.
@@ -21,15 +24,25 @@ pub(super) fn intents() -> Vec<Intent> {
     let info = station_info(&SPEECH, "Is Bond Street step-free?");
     vec![
         nearest_to(),
-        line_ends(&SPEECH),
+        line_ends(&SPEECH).continued_by("stations_on_line"),
+        line_meeting(&SPEECH).yields(first_line),
         status(),
         arrivals(),
-        route.yields(ridden_lines),
+        // "From here" after a board is the board's station.
+        route.carrying("from_station", "station").yields(ridden_lines),
         info.yields(named_lines),
-        stops_at(&SPEECH, "Does the Jubilee line stop at Waterloo?"),
-        stations_on_line("Which stations are on the Victoria line?"),
-        train_times("first_trains", "first").example("When is the first train from Brixton?"),
-        train_times("last_trains", "last").example("When is the last Central line train at Bank?"),
+        stops_at(&SPEECH, "Does the Jubilee line stop at Waterloo?")
+            .slot(Slot::optional("train", "direction").momentary())
+            .says_first(whether_train_stops),
+        stations_on_line(&SPEECH, "Which stations are on the Victoria line?")
+            .decided_by("listing", decides_for_listing),
+        ride_stops(),
+        train_times("first_trains", "first")
+            .example("When is the first train from Brixton?")
+            .decided_by("edge", |edge, _| edge.value == "first"),
+        train_times("last_trains", "last")
+            .example("When is the last Central line train at Bank?")
+            .decided_by("edge", |edge, _| edge.value == "last"),
         train_times("frequency", "frequency").example("How often do trains run at Angel?"),
         night_tube(),
         save_commute(),
@@ -48,16 +61,21 @@ fn status() -> Intent {
         .slot(Slot::optional("now", "now"))
         .then_calls("get_preference", |outcome| outcome.slots().get("usual").map(|_| json!({"key": USUAL_LINE})))
         .then_calls("get_line_status", |outcome| {
+            let mut lines = lines_of(&outcome.slots().value("lines"));
             if outcome.slots().get("usual").is_some() {
-                return usual_line(outcome).map(|line| json!({"lines": line}));
+                lines.extend(usual_line(outcome).filter(|usual| !lines.contains(usual)));
+                return (!lines.is_empty()).then(|| json!({"lines": lines.join(",")}));
             }
-            let lines = lines_of(&outcome.slots().value("lines"));
             Some(if lines.is_empty() { json!({}) } else { json!({"lines": lines.join(",")}) })
         })
         .aspect("ask:reason", last_result_text)
-        .says(|outcome| match outcome.slots().get("usual").is_some() && usual_line(outcome).is_none() {
-            true => "I do not know your usual line yet. Say, for instance: “My usual line is the Northern.”".to_owned(),
-            false => last_result_text(outcome),
+        .says(|outcome| {
+            let unknown = "I do not know your usual line yet. Say, for instance: “My usual line is the Northern.”";
+            match outcome.slots().get("usual").is_some() && usual_line(outcome).is_none() {
+                true if outcome.slots().get("lines").is_none() => unknown.to_owned(),
+                true => format!("{}\n{unknown}", last_result_text(outcome)),
+                false => last_result_text(outcome),
+            }
         })
 }
 
@@ -95,20 +113,27 @@ fn arrivals() -> Intent {
         .narrowed_by(on_lines)
         .narrowing_assumed()
         .carried_from("from_station")
+        .relocated_by(|here, board| SPEECH.on_named_line(here, board))
         .pronoun_from("from_station");
     let intent = Intent::new("arrivals")
         .example("When is the next Victoria line train at Oxford Circus?")
         .restored_from_calls()
         .alternatives("direction", "towards")
+        .alternatives("via", "towards")
+        .decided_by("due", |_, _| true)
+        .excluded_by("ridetime")
         .slot(station_slot)
         .slot(Slot::optional("lines", "lines").argument("line"))
         .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("back", "back").momentary())
         .slot(
             Slot::optional("towards", "station")
                 .after(TOWARDS.iter().copied())
                 .opposite_by(away_from)
+                .preferred_for(|place, board| SPEECH.is_where_board_goes(place, board, "station"))
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station")),
         )
+        .slot(Slot::optional("via", "station").after(["via", "going via", "by way of"]))
         .slot(Slot::optional("now", "now"));
     let intent = with_saved(intent, &ENDS);
     let intent = (0..MAX_LINES).fold(intent, |intent, number| {
@@ -123,21 +148,22 @@ fn arrivals() -> Intent {
                 None if number > 0 => return None,
                 None => {}
             }
+            let is_served = |there: &&str| lines.get(number).is_none_or(|line| has_ride(line, &here, there));
             let direction = outcome.slots().value("direction");
-            if let Some(towards) = direction.as_str().or(there.as_deref()) {
-                arguments["towards"] = Value::from(towards);
+            let way = direction.as_str().or(there.as_deref().filter(is_served));
+            let via = outcome.slots().value("via");
+            let via = via.as_str().map(|via| format!("via {via}"));
+            let towards: Vec<&str> = way.into_iter().chain(via.as_deref()).collect();
+            if !towards.is_empty() {
+                arguments["towards"] = Value::from(towards.join(" "));
             }
             Some(arguments)
         })
     });
     let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
-        intent.aspect(aspect, |outcome| {
-            SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains"))
-        })
+        intent.aspect(aspect, |outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| boards(outcome)))
     });
-    intent
-        .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| all_texts(outcome, "get_next_trains")))
-        .yields(announced_lines)
+    intent.says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| boards(outcome))).yields(announced_lines)
 }
 
 const ENDS: [&str; 2] = ["station", "towards"];
@@ -167,6 +193,28 @@ fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
     let is_common = |line: &String| there.as_ref().is_none_or(|there| there.contains(line));
     let common: Vec<String> = lines(here).into_iter().filter(is_common).collect();
     if common.len() == 1 { common } else { Vec::new() }
+}
+
+/// Whether a line has a ride from one place to another, or one of them is unknown.
+fn has_ride(line: &str, from: &str, to: &str) -> bool {
+    let ids =
+        |name: &str| SPEECH.system.places(name).into_iter().flat_map(|place| place.stations).collect::<Vec<String>>();
+    let (from, to) = (ids(from), ids(to.strip_prefix("away from ").unwrap_or(to)));
+    let mut pairs = from.iter().flat_map(|from| to.iter().map(move |to| (from, to)));
+    from.is_empty() || to.is_empty() || pairs.any(|(from, to)| network().ride(line, from, to).is_some())
+}
+
+/// The trains of a board, and the lines that do not go where the board was for.
+fn boards(outcome: &Outcome<'_>) -> String {
+    let text = all_texts(outcome, "get_next_trains");
+    let (Some(here), Some(there)) = (station(outcome, "station"), station(outcome, "towards")) else { return text };
+    let named = lines_of(&outcome.slots().value("lines"));
+    let elsewhere: Vec<String> =
+        named.iter().filter(|line| !has_ride(line, &here, &there)).map(|line| SPEECH.system.line_name(line)).collect();
+    match elsewhere.is_empty() || outcome.slots().get("direction").is_some() {
+        true => text,
+        false => format!("{text}\nThe {} does not go from there to {there}.", elsewhere.join(" and the ")),
+    }
 }
 
 /// Makes the line of a departure board available to follow-ups such as "does that one stop at …?"
@@ -215,12 +263,39 @@ fn all_texts(outcome: &Outcome<'_>, tool: &str) -> String {
     texts.join("\n\n")
 }
 
+/// Answers whether the trains to a terminus stop at a station: "does the Edgware one stop there?"
+fn whether_train_stops(outcome: &Outcome<'_>) -> Option<String> {
+    let ids =
+        |name: &str| SPEECH.system.places(name).into_iter().flat_map(|place| place.stations).collect::<Vec<String>>();
+    let terminus = outcome.slots().get("train")?.label.clone();
+    let (here, end) = (ids(&station(outcome, "station")?), ids(&terminus));
+    let named = lines_of(&outcome.slots().value("lines"));
+    let lines: Vec<_> = network().lines().iter().filter(|line| named.contains(&line.id)).collect();
+    let stations = |sequence: &[usize]| -> Vec<&String> {
+        sequence.iter().map(|index| &network().stations()[*index].id).collect()
+    };
+    let sequences = lines.iter().flat_map(|line| &line.sequences).map(|sequence| stations(&sequence.stations));
+    let to_end: Vec<Vec<&String>> =
+        sequences.filter(|stations| stations.last().is_some_and(|last| end.contains(last))).collect();
+    if here.is_empty() || to_end.is_empty() {
+        return None;
+    }
+    let calls = to_end.iter().any(|stations| stations.iter().any(|id| here.contains(id)));
+    let line = lines.first().map(|line| line.name.as_str()).unwrap_or_default();
+    let name = outcome.slots().label("station");
+    Some(match calls {
+        true => format!("Yes, trains of the {line} to {terminus} stop at {name}."),
+        false => format!("No, trains of the {line} to {terminus} do not stop at {name}."),
+    })
+}
+
 /// First or last trains, or how often trains run.
 fn train_times(name: &str, what: &'static str) -> Intent {
     let intent = Intent::new(name)
         .restored_from_calls()
-        .slot(at_station("station").without_cues(["to"]).carried_from("from_station"))
-        .slot(Slot::optional("lines", "lines").argument("line"))
+        .slot(at_station("station").without_cues(["to"]).carried_from("from_station").pronoun_from("from_station"))
+        .slot(Slot::optional("edge", "edge").momentary())
+        .slot(Slot::optional("lines", "lines").argument("line").inherited_by(lines_there))
         .slot(Slot::optional("direction", "direction"))
         .slot(Slot::optional("towards", "station").after(TOWARDS.iter().copied()).opposite_by(away_from))
         .slot(Slot::optional("day", "depart"));
@@ -239,6 +314,12 @@ fn train_times(name: &str, what: &'static str) -> Intent {
             Some(json!({"station": here, "what": what, "line": line}))
         })
         .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| with_direction(outcome)))
+}
+
+/// Returns the lines of an earlier question about the same station.
+fn lines_there(earlier: &Slots, now: &Slots) -> Option<Choice> {
+    let is_same = earlier.get("station")?.label == now.get("station")?.label;
+    earlier.get("lines").filter(|_| is_same).cloned()
 }
 
 /// Explains why the answer lists both directions, if the message named a direction that the timetable does not use.
@@ -280,6 +361,12 @@ fn night_tube() -> Intent {
         })
 }
 
+/// Keeps the line that is under discussion for "is it running?" after a question about where it meets other lines.
+fn first_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let line = outcome.slots().get("from_line");
+    line.map(|line| ("lines".to_owned(), Choice::new(json!([line.value]), line.label.as_str()))).into_iter().collect()
+}
+
 /// Makes the lines of a route available to follow-ups such as "is it delayed?" and "avoiding it".
 fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let text = last_result_text(outcome);
@@ -289,6 +376,7 @@ fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     vec![
         ("lines".to_owned(), Choice::new(json!(lines), "the lines of the route")),
         ("avoided".to_owned(), Choice::new(json!([first]), "the first line of the route")),
+        ("line".to_owned(), Choice::new(json!(first), "the first line of the route")),
     ]
 }
 

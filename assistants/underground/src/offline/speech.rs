@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Utterance};
-use threadkeep_transit::offline::{Speech, away_from, is_train_to};
+use threadkeep_transit::offline::{self, Speech, away_from, is_train_to};
 
 use crate::lines::line_runs;
 use crate::network::{LONDON, gazetteer, place_choices};
@@ -166,6 +166,177 @@ fn towards_station(message: &Utterance) -> Option<Mention> {
         None => towards,
     };
     Some(Mention::new(station.words.start..at + 1, vec![towards]))
+}
+
+/// Words that say not to use what follows, beside those that every assistant for riders knows.
+const AVOIDING: [&str; 14] = [
+    "keeping off",
+    "keep off",
+    "staying off",
+    "stay off",
+    "dodge",
+    "dodging",
+    "bypass",
+    "bypassing",
+    "steer clear of",
+    "steering clear of",
+    "keep clear of",
+    "other than",
+    "rather than",
+    "leaving out",
+];
+
+/// Finds lines to avoid.
+pub(super) fn find_avoided(message: &Utterance) -> Vec<Mention> {
+    let mut found = SPEECH.find_avoided(message);
+    for run in line_runs(message) {
+        let mut start = run.words.start;
+        while start > 0 && matches!(message.word(start - 1), "the" | "on" | "using" | "taking") {
+            start -= 1;
+        }
+        let precedes = |cue: &&&str| {
+            let words: Vec<&str> = cue.split(' ').collect();
+            words.len() <= start
+                && words.iter().enumerate().all(|(at, word)| message.word(start - words.len() + at) == *word)
+        };
+        let cue = AVOIDING.iter().find(precedes).map(|cue| start - cue.split(' ').count());
+        let is_known = |cue: &usize| found.iter().any(|known| known.words.contains(cue));
+        if let Some(cue) = cue.filter(|cue| !is_known(cue)) {
+            let words = cue..run.words.end;
+            let label = message.said(words.clone());
+            found.push(Mention::new(words, vec![Choice::new(json!(run.lines), label)]));
+        }
+    }
+    found.sort_by_key(|mention| mention.words.start);
+    found
+}
+
+fn has(message: &Utterance, known: &[&str]) -> bool {
+    message.words().iter().any(|word| known.contains(&word.folded.as_str()))
+}
+
+/// Finds a question about access to one station, also "can I get out there in the chair?"
+pub(super) fn find_access(message: &Utterance) -> Vec<Mention> {
+    const AIDS: [&str; 9] =
+        ["chair", "wheelchair", "wheels", "buggy", "pram", "pushchair", "scooter", "crutches", "walker"];
+    let found = offline::find_access(message);
+    if !found.is_empty() || !message.text().contains('?') && !has(message, &["can", "could", "is"]) {
+        return found;
+    }
+    let is_way = |at: usize| {
+        matches!(message.word(at), "get" | "getting" | "manage" | "come" | "go")
+            && matches!(message.word(at + 1), "in" | "out" | "off" | "up" | "down" | "through" | "around" | "there")
+    };
+    let aid = (0..message.words().len()).find(|at| AIDS.contains(&message.word(*at)));
+    let is_trip = has(message, &["from", "how", "which"]) || names_destination(message);
+    let aid = aid.filter(|_| (0..message.words().len()).any(is_way) && !is_trip);
+    let mention = |at: usize| Mention::incidental(at..at + 1, vec![Choice::new(true, message.said(at..at + 1))]);
+    aid.map(mention).into_iter().collect()
+}
+
+/// Whether a message names the place where a trip ends.
+fn names_destination(message: &Utterance) -> bool {
+    let is_after_to = |found: &Mention| found.words.start > 0 && message.word(found.words.start - 1) == "to";
+    gazetteer().find(message).iter().any(is_after_to)
+}
+
+/// Finds a question about saved places, also "what is my home station".
+pub(super) fn find_recall(message: &Utterance) -> Vec<Mention> {
+    const ASKING: [&str; 8] = ["whats", "what", "wheres", "where", "which", "remind", "check", "confirm"];
+    let found = offline::find_recall(message);
+    let count = message.words().len();
+    if !found.is_empty()
+        || has(
+            message,
+            &["to", "from", "get", "next", "train", "trains", "how", "save", "change", "about", "time", "line"],
+        )
+    {
+        return found;
+    }
+    let place = (1..count).find_map(|at| {
+        let key = match message.word(at) {
+            "home" => "home station",
+            "work" | "office" => "work station",
+            _ => return None,
+        };
+        let is_station = matches!(message.word(at + 1), "" | "station" | "stop" | "stn" | "again" | "now");
+        (message.word(at - 1) == "my" && is_station).then_some((at, key))
+    });
+    let place = place.filter(|(at, _)| (0..*at).any(|before| ASKING.contains(&message.word(before))));
+    let mention = |(at, key): (usize, &str)| {
+        Mention::incidental(at..at + 1, vec![Choice::new(json!([key]), message.said(at..at + 1))])
+    };
+    place.map(mention).into_iter().collect()
+}
+
+/// Finds a question about the list of a line's stops, also those between the ends of the last trip.
+pub(super) fn find_listings(message: &Utterance) -> Vec<Mention> {
+    let mut found = SPEECH.find_listings(message);
+    if has(message, &["has", "have", "got"]) && has(message, &["it", "they", "line"]) {
+        found = found.into_iter().map(of_line).collect();
+    }
+    let count = message.words().len();
+    let is_stop = |at: &usize| matches!(message.word(*at), "stop" | "stops" | "station" | "stations");
+    let stop = (0..count).find(is_stop).filter(|_| has(message, &["what", "whats", "which", "list", "name"]));
+    let between = stop.and_then(|stop| (stop..count).find(|at| message.word(*at) == "between"));
+    let is_pair = |at: usize| {
+        matches!(message.word(at), "them" | "those" | "these" | "both")
+            || message.word(at) == "the" && message.word(at + 1) == "two"
+    };
+    match between.filter(|at| found.is_empty() && is_pair(at + 1)) {
+        Some(at) => {
+            let listing =
+                json!({"area": null, "pick": "All", "follows": false, "is_between": true, "step_free": false});
+            vec![Mention::incidental(at..at + 1, vec![Choice::new(listing, message.said(at..at + 1))])]
+        }
+        None => found,
+    }
+}
+
+/// Whether a question about a list of stops decides for the intent. "How many stations does it have" does, because it is about the
+/// whole line, while "how many stops" can be about a ride.
+pub(super) fn decides_for_listing(choice: &Choice, follows: bool) -> bool {
+    let value = &choice.value;
+    let is_bare_count = value["pick"] == "Count" && value["area"].is_null() && value["step_free"] == false;
+    let is_of_line = choice.hints.iter().any(|hint| hint == OF_LINE);
+    follows || value["follows"] == false && (!is_bare_count || is_of_line)
+}
+
+/// The hint of a question about a whole line.
+const OF_LINE: &str = "of the whole line";
+
+fn of_line(mut mention: Mention) -> Mention {
+    mention.choices = mention.choices.into_iter().map(|choice| choice.hinted([OF_LINE])).collect();
+    mention
+}
+
+/// Finds the words that ask where two lines meet, also "which of them could I get on the Jubilee at?"
+pub(super) fn find_meetings(message: &Utterance) -> Vec<Mention> {
+    let found = SPEECH.find_meetings(message);
+    let runs = line_runs(message);
+    let [run] = &runs[..] else { return found };
+    if !found.is_empty() || run.lines.len() != 1 {
+        return found;
+    }
+    let count = message.words().len();
+    let is_of = |at: usize| message.word(at) == "of" && matches!(message.word(at + 1), "them" | "those" | "these");
+    let boards = |at: usize| {
+        matches!(message.word(at), "get" | "catch" | "join" | "board" | "pick" | "hop" | "reach" | "find")
+            && at < run.words.start
+    };
+    let asks = has(message, &["which", "where", "at"]) && (0..count).any(is_of) && (0..count).any(boards);
+    let is_only_line = (0..count).all(|at| {
+        run.words.contains(&at) || matches!(message.word(at), "and" | "the" | "what" | "about" | "how" | "or" | "line")
+    });
+    let mention = |follows: bool| {
+        let at = run.words.start;
+        Mention::incidental(at..at + 1, vec![Choice::new(json!({ "follows": follows }), message.said(at..at + 1))])
+    };
+    match (asks, is_only_line) {
+        (true, _) => vec![mention(false)],
+        (_, true) => vec![mention(true)],
+        _ => Vec::new(),
+    }
 }
 
 /// Finds a position, given as latitude and longitude in decimal degrees: "51.5138, -0.0984".

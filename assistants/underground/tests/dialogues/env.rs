@@ -56,7 +56,9 @@ impl TestEnv {
         let backend = threadkeep::open_backend(url).await.unwrap();
         let memory = Memory::with_clock(backend, clock.clone());
         let assistant = UndergroundAssistant::new(&memory, Arc::new(tfl.underground()), model);
-        Self { tfl, clock, url: url.to_owned(), agent: Agent::new(memory, assistant) }
+        let env = Self { tfl, clock, url: url.to_owned(), agent: Agent::new(memory, assistant) };
+        env.set_time(now());
+        env
     }
 
     /// Opens the same store again, as another process would.
@@ -68,12 +70,15 @@ impl TestEnv {
 
     /// Advances the clock.
     pub(crate) fn wait_seconds(&self, seconds: i64) {
-        self.clock.0.fetch_add(seconds * 1000, Ordering::SeqCst);
+        let now = jiff::Timestamp::from_millisecond(self.clock.0.load(Ordering::SeqCst)).unwrap();
+        self.set_time(now + jiff::SignedDuration::from_secs(seconds));
     }
 
-    /// Sets the clock.
+    /// Sets the clock of the agent and of the server.
     pub(crate) fn set_time(&self, instant: jiff::Timestamp) {
         self.clock.0.store(instant.as_millisecond(), Ordering::SeqCst);
+        let local = instant.to_zoned(threadkeep_underground::london()).datetime();
+        self.tfl.world.lock().unwrap().now = local;
     }
 
     /// Starts a conversation.

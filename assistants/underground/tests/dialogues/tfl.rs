@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use jiff::civil::DateTime;
+use jiff::{SignedDuration, civil::Date, civil::Time};
 use serde_json::{Value, json};
 use threadkeep_underground::{LINES, Tfl, TflOptions, Underground, network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,6 +28,8 @@ pub(crate) struct World {
     pub(crate) faults: BTreeMap<String, Fault>,
     /// The requested paths.
     pub(crate) requests: Vec<String>,
+    /// The local time, at which journeys start if the request names no time.
+    pub(crate) now: DateTime,
 }
 
 /// A fault of the server.
@@ -117,7 +121,7 @@ impl FakeTfl {
 
 impl World {
     fn answer(&self, path: &str) -> (u16, Value) {
-        let (path, _) = path.split_once('?').unwrap_or((path, ""));
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
         match parts[..] {
             ["Line", "Mode", _, "Status"] => (200, LINES.iter().map(|line| self.line(line.id)).collect()),
@@ -127,7 +131,7 @@ impl World {
                 let found = self.disruptions.get(&name_of(stop));
                 (200, found.map_or_else(|| json!([]), |text| json!([{"description": text, "type": "Information"}])))
             }
-            ["Journey", "JourneyResults", from, "to", to] => self.journey(from, to),
+            ["Journey", "JourneyResults", from, "to", to] => self.journey(from, to, query),
             _ => (404, json!({"message": "not found"})),
         }
     }
@@ -139,7 +143,7 @@ impl World {
         json!({"$type": "Tfl.Api.Presentation.Entities.Line", "id": id, "name": id, "lineStatuses": statuses})
     }
 
-    fn journey(&self, from: &str, to: &str) -> (u16, Value) {
+    fn journey(&self, from: &str, to: &str, query: &str) -> (u16, Value) {
         if let Some(options) = &self.disambiguation
             && from != "picked"
         {
@@ -150,7 +154,8 @@ impl World {
             let mut ends = key.split('|');
             is_same(ends.next().unwrap_or_default(), &from) && is_same(ends.next().unwrap_or_default(), &to)
         });
-        let mut journeys: Vec<(&String, Value)> = matching.map(|(key, journey)| (key, planned(journey))).collect();
+        let mut journeys: Vec<(&String, Value)> =
+            matching.map(|(key, journey)| (key, planned(journey, self.now, query))).collect();
         journeys.sort_by_key(|(key, _)| key.len());
         match journeys.is_empty() {
             true => (404, json!({"message": "No journey found"})),
@@ -180,8 +185,8 @@ fn predictions(trains: &Value) -> Value {
     Value::Array(trains)
 }
 
-/// Returns a journey in the service's format, as in its OpenAPI description.
-fn planned(journey: &Value) -> Value {
+/// Returns a journey in the service's format, as in its OpenAPI description, at the time that the request names.
+fn planned(journey: &Value, now: DateTime, query: &str) -> Value {
     let legs = journey["legs"].as_array().into_iter().flatten().map(|leg| {
         json!({
             "duration": leg["duration"],
@@ -193,10 +198,19 @@ fn planned(journey: &Value) -> Value {
             "isDisrupted": false,
         })
     });
+    let field = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    let date = field("date").and_then(|date| Date::strptime("%Y%m%d", date).ok()).unwrap_or(now.date());
+    let time = field("time").and_then(|time| Time::strptime("%H%M", time).ok()).unwrap_or(now.time());
+    let duration = SignedDuration::from_mins(journey["duration"].as_i64().unwrap_or_default());
+    let at = date.to_datetime(time);
+    let (start, end) = match field("timeIs") {
+        Some("Arriving") => (at - duration, at),
+        _ => (at, at + duration),
+    };
     json!({
         "duration": journey["duration"],
-        "startDateTime": "2026-06-16T08:45:00",
-        "arrivalDateTime": "2026-06-16T09:15:00",
+        "startDateTime": start.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
+        "arrivalDateTime": end.strftime("%Y-%m-%dT%H:%M:%S").to_string(),
         "legs": legs.collect::<Vec<_>>(),
     })
 }

@@ -21,7 +21,7 @@ pub(crate) fn shares_name(one: &Choice, other: &Choice) -> bool {
 
 /// Returns the choice that shares the most hints with a previous value: after a station on Lexington Avenue, "96th
 /// instead?" means the 96th on Lexington Avenue. `None` if several choices share equally many, or no choice shares any.
-pub(super) fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
+pub(crate) fn closest<'a>(choices: &'a [Choice], previous: &Choice) -> Option<&'a Choice> {
     let shared = |choice: &Choice| choice.hints.iter().filter(|hint| previous.hints.contains(hint)).count();
     let most = choices.iter().map(shared).max().filter(|most| *most > 0)?;
     let mut best = choices.iter().filter(|choice| shared(choice) == most);
@@ -47,7 +47,13 @@ pub(crate) fn select_choice<'a>(
     ordinals: &[String],
 ) -> Option<&'a Choice> {
     let message_words: HashSet<&str> = annotated.utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let ordinal = ordinals.iter().position(|ordinal| message_words.contains(ordinal.as_str()));
+    // In "Second Avenue", the ordinal is a name.
+    let utterance = &annotated.utterance;
+    let is_name = |at: usize| matches!(utterance.word(at + 1), "avenue" | "av" | "ave" | "street" | "st");
+    let occurs = |ordinal: &String| {
+        (0..utterance.words().len()).any(|at| utterance.word(at) == ordinal.as_str() && !is_name(at))
+    };
+    let ordinal = ordinals.iter().position(occurs);
     if let Some(choice) = ordinal.and_then(|at| choices.get(at)) {
         return Some(choice);
     }

@@ -28,8 +28,10 @@ impl SlotFiller<'_> {
             }
             let complement = || slot.complement.and_then(|complement| complement(&self.slots));
             let inherited = || {
-                let inherits = slot.inherits.filter(|_| !self.names_required())?;
-                dialogue.recent_frames().find_map(|frame| inherits(&frame.slots, &self.slots))
+                let inherits = slot.inherits?;
+                // A question that names its place is about an earlier trip only if it follows it directly.
+                let count = if self.names_required(&slot.kind) { dialogue.frames.len() } else { usize::MAX };
+                dialogue.recent_frames().take(count).find_map(|frame| inherits(&frame.slots, &self.slots))
             };
             let found = self
                 .carried_choice(slot, dialogue)
@@ -81,11 +83,14 @@ impl SlotFiller<'_> {
             let (Some(origin), Some(is_here)) = (&slot.pronoun_from, self.by_pronoun.get(&index)) else { continue };
             // After a trip, "from here" means where the trip starts.
             let origin = if *is_here { &slot.name } else { origin };
-            let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin)).cloned();
-            if let Some(choice) = earlier {
-                self.slots.set(&slot.name, choice.clone());
+            let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin));
+            let earlier = earlier.or_else(|| self.place_of_board(slot, dialogue));
+            let started = || self.start_of_newest(slot, dialogue).filter(|_| *is_here);
+            if let Some(choice) = earlier.or_else(started).cloned() {
+                self.slots.set(&slot.name, choice);
             }
         }
+        self.relocate();
         // Tools receive arguments in the order of declaration, regardless of the order in which slots were filled.
         let position = |name: &str| self.intent.slots.iter().position(|slot| slot.name == name);
         self.slots.0.sort_by_key(|(name, _)| position(name).unwrap_or(usize::MAX));
@@ -208,13 +213,59 @@ impl SlotFiller<'_> {
         }
     }
 
-    /// Whether the message names the value of a required slot, other than by a pronoun.
-    fn names_required(&self) -> bool {
-        self.filled.iter().any(|slot| self.intent.slots[*slot].is_required && !self.by_pronoun.contains_key(slot))
+    /// Replaces values that the message does not name, or names only by a pronoun, if other slots exclude them.
+    fn relocate(&mut self) {
+        for (index, slot) in self.intent.slots.iter().enumerate() {
+            let is_named = self.filled.contains(&index) && !self.by_pronoun.contains_key(&index);
+            let (Some(relocates), Some(known)) = (slot.relocates, self.slots.get(&slot.name)) else { continue };
+            if let Some(other) = (!is_named).then(|| relocates(known, &self.slots)).flatten() {
+                self.slots.set(&slot.name, other);
+            }
+        }
+    }
+
+    /// Returns the value of a slot in the last question, for a pronoun in the same slot: "the 4 there?" after "next D uptown" is at the
+    /// same station. A place that the last question named in another slot is meant instead.
+    fn place_of_board<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<&'b Choice> {
+        let [frame] = &dialogue.frames[..] else { return None };
+        let pronoun = self.slots.get(&slot.name)?;
+        let is_named = |(name, value): &(String, Choice)| frame.filled.contains(name) && is_same_entity(value, pronoun);
+        frame.slots.get(&slot.name).filter(|_| frame.open.is_empty() && !frame.slots.0.iter().any(is_named))
+    }
+
+    /// Whether the message names the value of a required slot of a kind, other than by a pronoun.
+    fn names_required(&self, kind: &str) -> bool {
+        let is_named = |at: &usize| {
+            let slot = &self.intent.slots[*at];
+            slot.is_required && slot.kind == kind && !self.by_pronoun.contains_key(at)
+        };
+        self.filled.iter().any(is_named)
     }
 
     pub(super) fn is_filled(&self, name: &str) -> bool {
         self.filled.iter().any(|slot| self.intent.slots[*slot].name == name)
+    }
+
+    /// Returns the value of a slot in the newest question about the place that was mentioned last: after a trip and a question about
+    /// where it ends, the next train is the one at its start.
+    fn start_of_newest<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<&'b Choice> {
+        slot.pronoun_from.as_ref()?;
+        let newest = dialogue.newest_topic(&slot.kind, &[])?;
+        let is_about = |frame: &&Frame| frame.slots.0.iter().any(|(_, choice)| is_same_entity(choice, newest));
+        let mut names = std::iter::once(&slot.name).chain(&slot.carried_from);
+        let frame = dialogue.recent_frames().filter(is_about).find(|frame| {
+            std::iter::once(&slot.name).chain(&slot.carried_from).any(|name| frame.slots.get(name).is_some())
+        })?;
+        names.find_map(|name| frame.slots.get(name)).filter(|start| self.is_on_lists(start))
+    }
+
+    /// Whether a list of the message, such as its lines, has an element in common with the hints of a choice; true without a list.
+    fn is_on_lists(&self, choice: &Choice) -> bool {
+        let mut lists = self.slots.0.iter().filter_map(|(_, value)| value.value.as_array());
+        let is_hint = |value: &serde_json::Value| {
+            value.as_str().is_some_and(|value| choice.hints.iter().any(|hint| hint == value))
+        };
+        choice.hints.is_empty() || lists.all(|list| list.iter().any(is_hint))
     }
 
     fn carried_choice<'b>(&self, slot: &Slot, dialogue: &'b DialogueState) -> Option<Choice> {
@@ -226,6 +277,7 @@ impl SlotFiller<'_> {
         let is_new = |choice: &&Choice| here.iter().all(|known| known.value != choice.value);
         let in_frame = |frame: &'b Frame| names().find_map(|name| frame.slots.get(name)).filter(is_new);
         let same_slot = dialogue.frames.iter().rev().find_map(in_frame);
-        same_slot.or_else(|| dialogue.newest_topic(&slot.kind, &here)).cloned()
+        let of_trip = || self.start_of_newest(slot, dialogue).filter(is_new);
+        same_slot.or_else(of_trip).or_else(|| dialogue.newest_topic(&slot.kind, &here)).cloned()
     }
 }

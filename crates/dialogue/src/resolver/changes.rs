@@ -7,7 +7,7 @@ use crate::acts::Act;
 use crate::annotated::AnnotatedUtterance;
 use crate::dialogue_state::DialogueState;
 use crate::extract::Choice;
-use crate::frame::{Frame, OpenSlot, SlotFiller, is_same_entity, select_choice, shares_name};
+use crate::frame::{Frame, OpenSlot, SlotFiller, cue_length, is_same_entity, select_choice, shares_name};
 
 impl IntentResolver {
     /// Applies the mentions of a clause to the newest frame that has slots for them.
@@ -20,14 +20,18 @@ impl IntentResolver {
         if let Some(frame) = self.frame_with_rejected(annotated, clause, dialogue) {
             return Some(frame);
         }
+        if let Some(frame) = self.frame_with_cue(annotated, clause, dialogue) {
+            return Some(frame);
+        }
         // "And home?" does not change a statement about where home is.
         let returns = annotated.within(clause).any(|found| found.mention.choices.iter().any(|choice| choice.is_return));
         let frames = dialogue.recent_frames().filter(|frame| !returns || !self.intents[frame.intent].is_about_user);
         frames.into_iter().find_map(|frame| {
             let changed = self.changed_frame(frame, annotated, clause, dialogue);
             let continued = || {
-                let continued = self.changed_frame(&self.continued(frame)?, annotated, clause, dialogue)?;
-                self.is_complete(&continued).then_some(continued)
+                let trip = self.continued(frame)?;
+                let continued = self.changed_frame(&trip, annotated, clause, dialogue)?;
+                (self.is_complete(&continued) && self.completes(&trip, &continued)).then_some(continued)
             };
             match changed {
                 Some(changed) if changed.unused.is_empty() && !self.replaces_all(frame, &changed) => Some(changed),
@@ -38,6 +42,26 @@ impl IntentResolver {
                 None => continued(),
             }
         })
+    }
+
+    /// Applies the mentions of a clause to an earlier frame if only that frame has the words before a place as a cue: after a departure
+    /// board, "what if we start from X" changes the trip.
+    fn frame_with_cue(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Frame> {
+        let kind = self.place_kind.as_ref()?;
+        let longest = |frame: &Frame| {
+            let slots = self.intents[frame.intent].slots.iter().filter(|slot| slot.kind == *kind);
+            let places = || annotated.within(clause).filter(|found| found.kind == *kind);
+            slots.flat_map(|slot| places().map(|found| cue_length(annotated, found, slot))).max().unwrap_or_default()
+        };
+        let mut frames = dialogue.recent_frames();
+        let least = 1.max(longest(frames.next()?));
+        let meant = frames.find(|frame| frame.open.is_empty() && longest(frame) > least)?;
+        self.changed_frame(meant, annotated, clause, dialogue).filter(|changed| changed.unused.is_empty())
     }
 
     /// Replaces the Y of "X instead of Y" in the newest frame that has it.
@@ -55,7 +79,14 @@ impl IntentResolver {
         let has = |frame: &&Frame| {
             frame.slots.0.iter().any(|(_, value)| rejected.iter().any(|known| is_same_entity(known, value)))
         };
-        dialogue.recent_frames().find(has).and_then(|frame| self.changed_frame(frame, annotated, clause, dialogue))
+        // A question that names the place precedes one that only inherited it.
+        let names = |frame: &&Frame| {
+            frame.slots.0.iter().any(|(name, value)| {
+                frame.filled.contains(name) && rejected.iter().any(|known| is_same_entity(known, value))
+            })
+        };
+        let frame = dialogue.recent_frames().find(names).or_else(|| dialogue.recent_frames().find(has));
+        frame.and_then(|frame| self.changed_frame(frame, annotated, clause, dialogue))
     }
 
     /// Whether a changed frame has a different value in every required slot.
@@ -76,6 +107,9 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Option<Frame> {
+        if self.is_excluded(last.intent, annotated, clause) {
+            return None;
+        }
         let intent = &self.intents[last.intent];
         let mut filler = SlotFiller::continuing(intent, annotated, last);
         filler.apply_correction(clause);

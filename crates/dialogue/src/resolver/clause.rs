@@ -25,6 +25,9 @@ impl IntentResolver {
         clause: &Range<usize>,
         dialogue: &DialogueState,
     ) -> Resolution {
+        if let Some(frame) = self.decided_frame(annotated, clause, dialogue) {
+            return Resolution::Frames(vec![frame]);
+        }
         let ranked = self.rank(annotated, clause, dialogue);
         if !self.expresses_new_intent(annotated, clause, &ranked, dialogue)
             && let Some(frame) = self.answer_open_slot(annotated, clause, dialogue)
@@ -52,6 +55,10 @@ impl IntentResolver {
         for (class, _) in ranked.iter().take(MAX_TRIED).filter(|(_, score)| *score >= least) {
             let is_explained = || self.unexplained(annotated, clause, &[*class], &[]).is_empty();
             let frames = match &self.classes[*class] {
+                // A question saves nothing.
+                Class::Intent(intent) if self.intents[*intent].is_about_user && self.asks_openly(annotated, clause) => {
+                    continue;
+                }
                 Class::Intent(intent) => {
                     if let Some(frame) = self.condition_frame(*intent, annotated, clause, dialogue) {
                         return Resolution::Frames(vec![frame]);
@@ -130,6 +137,13 @@ impl IntentResolver {
         }
     }
 
+    /// Returns the intent about the user that alone requires a kind of mention, such as the words "I live at".
+    pub(super) fn stating_intent(&self, kind: &str) -> Option<usize> {
+        let requires = |intent: &Intent| intent.slots.iter().any(|slot| slot.is_required && slot.kind == kind);
+        let mut owners = (0..self.intents.len()).filter(|intent| requires(&self.intents[*intent]));
+        owners.next().filter(|owner| owners.next().is_none() && self.intents[*owner].is_about_user)
+    }
+
     /// If the clause contains a kind of mention that only one intent requires, such as the words "I live at", and that
     /// intent is about the user and has a slot for each mention, returns its frame.
     pub(super) fn statement_frame(
@@ -139,13 +153,7 @@ impl IntentResolver {
         dialogue: &DialogueState,
         ranked: &[Ranked],
     ) -> Option<Frame> {
-        let requires =
-            |intent: &Intent, kind: &str| intent.slots.iter().any(|slot| slot.is_required && slot.kind == kind);
-        let mut stated = annotated.within(clause).filter_map(|found| {
-            let mut owners = (0..self.intents.len()).filter(|intent| requires(&self.intents[*intent], &found.kind));
-            owners.next().filter(|owner| owners.next().is_none() && self.intents[*owner].is_about_user)
-        });
-        let intent = stated.next()?;
+        let intent = annotated.within(clause).find_map(|found| self.stating_intent(&found.kind))?;
         let is_class = |(class, _): &&Ranked| matches!(self.classes[*class], Class::Intent(own) if own == intent);
         let (class, _) = ranked.iter().find(is_class)?;
         let frame = self.new_frame(intent, *class, annotated, clause, dialogue);
@@ -390,7 +398,16 @@ impl IntentResolver {
                         && found.mention.words.start < other.mention.words.end
                 })
         };
-        annotated.within(clause).filter(|found| found.mention.is_incidental).all(is_taken)
+        // A mention that only decides for an intent, or that holds for one message, is no condition.
+        let is_condition = |found: &&KindMention| {
+            let decides = |intent: &Intent| intent.decided_by.as_ref().is_some_and(|(kind, _)| *kind == found.kind);
+            let excludes = |intent: &Intent| intent.excluded_by.contains(&found.kind);
+            let mut momentary = self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_momentary);
+            !self.intents.iter().any(|intent| decides(intent) || excludes(intent))
+                && !momentary.any(|slot| slot.kind == found.kind)
+        };
+        let incidental = annotated.within(clause).filter(|found| found.mention.is_incidental);
+        incidental.filter(is_condition).all(is_taken)
     }
 
     pub(super) fn starts_as_continuation(&self, utterance: &Utterance, clause: &Range<usize>) -> bool {

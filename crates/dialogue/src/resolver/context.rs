@@ -3,8 +3,9 @@
 use std::ops::Range;
 
 use super::{IntentResolver, Resolution};
-use crate::annotated::AnnotatedUtterance;
+use crate::annotated::{AnnotatedUtterance, KindMention};
 use crate::dialogue_state::DialogueState;
+use crate::frame::Frame;
 
 impl IntentResolver {
     /// Interprets only the last part of a message as a question, and the places before it as mentioned earlier. `None`
@@ -24,7 +25,10 @@ impl IntentResolver {
             let (before, question) = (clause.start..border.end, border.start..clause.end);
             let question = self.without_interjections(annotated, question);
             let mut mentions = annotated.within(&before).filter(|found| !found.mention.is_incidental).peekable();
-            let speaks_of_places = mentions.peek().is_some() && mentions.all(|found| found.kind == *kind);
+            let required = || self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_required);
+            let is_spoken_of =
+                |found: &KindMention| found.kind == *kind || !required().any(|slot| slot.kind == found.kind);
+            let speaks_of_places = mentions.peek().is_some() && mentions.all(is_spoken_of);
             if !speaks_of_places
                 || !self.asks(annotated, &question)
                 || self.score_as_question(annotated, &before, dialogue).is_some()
@@ -41,7 +45,14 @@ impl IntentResolver {
             let resolution = self.resolve_questions(annotated, &[question], &spoken);
             let is_clearer = match &resolution {
                 Resolution::Frames(frames) => {
-                    frames.iter().all(|frame| frame.open.is_empty() && frame.unused.is_empty())
+                    // A condition must not be dropped.
+                    let takes = |frame: &Frame, found: &KindMention| {
+                        self.intents[frame.intent].slots.iter().any(|slot| slot.kind == found.kind)
+                    };
+                    let mut conditions =
+                        annotated.within(&before).filter(|found| found.kind != *kind && !found.mention.is_incidental);
+                    !conditions.any(|found| frames.iter().any(|frame| takes(frame, found)))
+                        && frames.iter().all(|frame| frame.open.is_empty() && frame.unused.is_empty())
                         && unexplained_parts(&resolution).is_none_or(|parts| parts < unclear)
                 }
                 Resolution::Answer(_) => unclear == usize::MAX,

@@ -46,12 +46,14 @@ impl IntentResolver {
             }
             let continued = self.continued(frame).filter(has_aspect)?;
             let changed = || self.changed_frame(&continued, annotated, clause, dialogue);
-            (self.is_complete(&continued) || changed().is_some_and(|changed| self.is_complete(&changed)))
-                .then_some(continued)
+            let completes = |changed: Frame| self.completes(&continued, &changed);
+            (self.is_complete(&continued) || changed().is_some_and(completes)).then_some(continued)
         };
-        let Some(last) = dialogue.recent_frames().find_map(answering) else {
-            let intent =
-                self.intents.iter().position(|intent| intent.answers_aspects.iter().any(|known| known == name))?;
+        let owner = self.intents.iter().position(|intent| intent.answers_aspects.iter().any(|known| known == name));
+        let mut frames =
+            dialogue.recent_frames().take(if owner.is_some() { dialogue.frames.len() } else { usize::MAX });
+        let Some(last) = frames.find_map(answering) else {
+            let intent = owner?;
             let mut frame = self.new_frame(intent, class, annotated, clause, dialogue);
             // Words that ask for the aspect, such as "accessible", are not a condition.
             frame.unused.clear();
@@ -134,7 +136,25 @@ impl IntentResolver {
         // After a departure board for a station of a trip, "and back?" reverses the trip.
         let trips = dialogue.recent_frames().filter(is_trip).filter(|_| is_of_trip);
         let turned = trips.chain(dialogue.recent_frames()).find_map(turned)?;
-        Some(self.changed_frame(&turned, annotated, clause, dialogue).unwrap_or(turned))
+        let Some(changed) = self.changed_frame(&turned, annotated, clause, dialogue) else { return Some(turned) };
+        // "I am going the other way, to Broadway Junction" is a trip from the same place.
+        let is_only_end = self.intents[changed.intent]
+            .swaps
+            .first()
+            .is_some_and(|(start, end)| changed.filled.contains(end) && !changed.filled.contains(start));
+        if is_only_end && self.names_other_way(annotated, clause) {
+            let forward = self.opposite_frame(&turned)?;
+            return self.changed_frame(&forward, annotated, clause, dialogue);
+        }
+        Some(changed)
+    }
+
+    /// Whether a clause says "the other way" or "the opposite direction", rather than "back".
+    fn names_other_way(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let word = |at: usize| annotated.utterance.word(at);
+        clause
+            .clone()
+            .any(|at| matches!(word(at), "other" | "opposite" | "wrong") && matches!(word(at + 1), "way" | "direction"))
     }
 
     /// Returns a frame in the opposite direction; `None` if the frame has no direction.
@@ -177,6 +197,12 @@ impl IntentResolver {
             }
         }
         Some(Frame { alternatives, ..Frame::restored(intent, slots) })
+    }
+
+    /// Whether a message fills the required slots that a frame lacks. Where a departure board is cannot also be where a trip goes.
+    pub(super) fn completes(&self, frame: &Frame, changed: &Frame) -> bool {
+        let mut required = self.intents[frame.intent].slots.iter().filter(|slot| slot.is_required);
+        required.all(|slot| frame.slots.get(&slot.name).is_some() || changed.filled.contains(&slot.name))
     }
 
     /// Whether all required slots of a frame have values.

@@ -91,6 +91,24 @@ impl IntentResolver {
         frames
     }
 
+    /// Returns the frames of a question that compares an aspect of the last trip with the trip from or to another place: "is that more
+    /// stops than from Grand Central?"
+    pub(super) fn compared(
+        &self,
+        frame: &Frame,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Vec<Frame>> {
+        let aspect = frame.aspect?;
+        let kind = self.place_kind.as_ref()?;
+        let than = clause.clone().find(|at| annotated.utterance.word(*at) == "than")?;
+        annotated.within(&(than..clause.end)).find(|found| found.kind == *kind)?;
+        let last = dialogue.recent_frames().find(|last| last.intent == frame.intent && last.open.is_empty())?;
+        let last = Frame { aspect: Some(aspect), ..last.repeated() };
+        Some(vec![last, frame.clone()])
+    }
+
     /// Whether a clause only corrects the last question: "I meant Morgan, not Jefferson".
     pub(super) fn corrects(
         &self,
@@ -116,7 +134,16 @@ impl IntentResolver {
             let (left, right) = (rest.start..end, start..rest.end);
             let corrects = self.corrects(annotated, &left, dialogue);
             // "I live at Balham, how do I get to Bank" is a statement to be saved, and a question.
-            let states = || self.states(annotated, &left, dialogue) && self.asks(annotated, &right);
+            // "Home is Balham, work is Bank" is two statements, "my job is at Bank, keep that as work" is one.
+            let names_place = |clause: &Range<usize>| {
+                annotated
+                    .within(clause)
+                    .any(|found| Some(&found.kind) == self.place_kind.as_ref() && !found.mention.is_pronoun)
+            };
+            let both_state =
+                || names_place(&left) && names_place(&right) && self.states(annotated, &right, dialogue);
+            let states =
+                || self.states(annotated, &left, dialogue) && (self.asks(annotated, &right) || both_state());
             if is_comma && !corrects && !states() {
                 continue;
             }
@@ -167,6 +194,13 @@ impl IntentResolver {
             "wheres", "hows", "would", "will", "could", "should", "best", "fastest", "quickest",
         ];
         ASKING.contains(&annotated.utterance.word(clause.start))
+    }
+
+    /// Whether a clause starts with a question word, so that it states nothing.
+    pub(super) fn asks_openly(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        const ASKING: [&str; 10] =
+            ["where", "wheres", "what", "whats", "which", "when", "whens", "how", "hows", "whose"];
+        self.place_kind.is_some() && ASKING.contains(&annotated.utterance.word(clause.start))
     }
 
     /// Returns a clause without the interjections that precede a question: "ugh, what about the Q".
@@ -260,7 +294,12 @@ impl IntentResolver {
         let borders = words.filter_map(|(at, word)| {
             let next = utterance.words().get(at + 1).map_or(word.span.end, |next| next.span.start);
             let between = &utterance.text()[word.span.end..next];
-            if word.ends_sentence || between.starts_with(": ") {
+            // "Home: 125 St" is one statement.
+            let is_stated = || {
+                let mut ending = annotated.mentions.iter().filter(|found| found.mention.words.end == at + 1);
+                ending.any(|found| self.stating_intent(&found.kind).is_some())
+            };
+            if word.ends_sentence || between.starts_with(": ") && !is_stated() {
                 Some(Border { end: at + 1, start: at + 1, is_comma: false })
             } else if between.contains(',') {
                 Some(Border { end: at + 1, start: at + 1, is_comma: true })
@@ -287,7 +326,7 @@ pub(super) struct Border {
 const INTERJECTIONS: &[&str] = &[
     "ok", "okay", "okey", "k", "kk", "so", "um", "umm", "uh", "uhm", "er", "hmm", "hm", "hmmm", "mm", "ugh", "oh",
     "ooh", "ah", "aw", "hey", "yo", "hiya", "lol", "haha", "hah", "alright", "aight", "cool", "sweet", "awesome",
-    "wow", "omg", "well",
+    "wow", "omg", "well", "nah", "nope", "righto", "lame",
 ];
 /// Expressions that say nothing about a question after them, if a comma or the end of a sentence follows.
 const SEPARATE_INTERJECTIONS: &[&str] = &[

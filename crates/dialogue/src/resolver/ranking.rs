@@ -102,11 +102,14 @@ impl IntentResolver {
             && (!self.has_word_of(annotated, clause, class) || is_near())
     }
 
-    /// Returns the number of mentions of kinds that slots require.
+    /// Returns the number of mentions of kinds that slots require. Several kinds may have the same words.
     pub(super) fn count_required_mentions(&self, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> usize {
         let slots = || self.intents.iter().flat_map(|intent| &intent.slots).filter(|slot| slot.is_required);
         let is_main = |found: &&KindMention| slots().any(|slot| slot.kind == found.kind && !slot.is_text);
-        annotated.within(clause).filter(is_main).count()
+        let mut words: Vec<&Range<usize>> =
+            annotated.within(clause).filter(is_main).map(|found| &found.mention.words).collect();
+        words.dedup();
+        words.len()
     }
 
     /// Returns the classes that apply in this state of the dialogue with their scores, best first.
@@ -121,7 +124,8 @@ impl IntentResolver {
             Class::Intent(intent) => {
                 let follows = &self.intents[*intent].follows;
                 let mut last = dialogue.frames.iter().map(|frame| &self.intents[frame.intent].name);
-                follows.is_empty() || last.any(|name| follows.contains(name))
+                (follows.is_empty() || last.any(|name| follows.contains(name)))
+                    && !self.is_excluded(*intent, annotated, clause)
             }
             Class::Act(Act::Again | Act::Reverse | Act::Change | Act::Correct | Act::Other) | Class::Aspect(_) => {
                 !dialogue.frames.is_empty()
@@ -143,6 +147,12 @@ impl IntentResolver {
         }
         ranked.sort_by_key(|(_, score)| std::cmp::Reverse(*score));
         ranked
+    }
+
+    /// Whether a clause contains a mention with which an intent does not apply.
+    pub(super) fn is_excluded(&self, intent: usize, annotated: &AnnotatedUtterance, clause: &Range<usize>) -> bool {
+        let kinds = &self.intents[intent].excluded_by;
+        !kinds.is_empty() && annotated.within(clause).any(|found| kinds.contains(&found.kind))
     }
 
     /// Whether a clause starts with the cue of a text slot, such as "remember that my". The text after it is arbitrary

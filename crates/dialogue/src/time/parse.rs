@@ -127,7 +127,7 @@ impl Parser<'_> {
     }
 
     fn relation(&self, at: usize) -> Parsed<Relation> {
-        const PHRASES: [(&[&str], Relation); 49] = [
+        const PHRASES: [(&[&str], Relation); 52] = [
             (&["a", "las"], Relation::At),
             (&["a", "la", "una"], Relation::At),
             (&["no", "later", "than"], Relation::By),
@@ -135,6 +135,9 @@ impl Parser<'_> {
             (&["to", "be", "there", "at"], Relation::By),
             (&["be", "there", "by"], Relation::By),
             (&["be", "there", "at"], Relation::By),
+            (&["to", "be", "there", "for"], Relation::By),
+            (&["be", "there", "for"], Relation::By),
+            (&["get", "there", "for"], Relation::By),
             (&["get", "there", "by"], Relation::By),
             (&["to", "be", "there"], Relation::By),
             (&["be", "there"], Relation::By),

@@ -34,7 +34,7 @@ async fn route_is_described_step_by_step_without_a_feed() {
         text,
         "Astor Pl to Spring St (6): about 4 min, no changes.\n\
          1. Take the 6 (Downtown) from Astor Pl to Spring St: 2 stops, 4 min.\n\
-         Times are estimates, not live: 2 min per stop and 7 min per change. The wait for the first train is not included."
+         Times are estimates, not live: 2 min per stop. The wait for the first train is not included."
     );
     let changed = ana.ask("get_route", r#"{"from_station": "1 Av", "to_station": "Broadway on the G"}"#).await;
     assert!(changed.contains("\n2. Walk to Metropolitan Av in the same complex and take the G "), "{changed}");

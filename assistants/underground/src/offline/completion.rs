@@ -1,0 +1,142 @@
+//! Rewrites messages that the intents cannot interpret as written: with fillers, corrections, and unusual word order.
+
+use std::ops::Range;
+
+use threadkeep::dialogue::{Extractor as _, Utterance};
+use threadkeep::{ChatMessage, Role};
+
+use super::SPEECH;
+use crate::network::gazetteer;
+
+/// Sounds without a meaning.
+const FILLERS: [&str; 10] = ["uh", "uhh", "uhm", "um", "umm", "erm", "er", "ehm", "mmm", "uhhh"];
+/// Words between a place and the one that replaces it: "Greenwich, no wait, London Bridge".
+const CORRECTING: [&str; 13] =
+    ["no", "wait", "sorry", "actually", "i", "mean", "meant", "oops", "rather", "or", "hang", "on", "hold"];
+/// Those of them that show a correction.
+const DECISIVE: [&str; 6] = ["no", "wait", "sorry", "mean", "meant", "rather"];
+/// Words before a place that the corrected place may repeat.
+const PREPOSITIONS: [&str; 6] = ["to", "from", "at", "for", "in", "towards"];
+/// Maximum number of corrections in a message.
+const MAX_CORRECTIONS: usize = 4;
+
+/// Returns the message to interpret instead of a message; `None` if it can be interpreted as written.
+pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let mut text = without_fillers(message);
+    for _ in 0..MAX_CORRECTIONS {
+        let Some(corrected) = corrected_place(&Utterance::new(text.as_str())) else { break };
+        text.replace_range(corrected, "");
+    }
+    let text = with_question_first(&text).unwrap_or(text);
+    let text = with_role_first(&text).unwrap_or(text);
+    let text = as_line(&text, earlier).unwrap_or(text);
+    (text != message).then_some(text)
+}
+
+/// Moves a question from the end to the front: "so X to Y is how long?" asks how long it is.
+fn with_question_first(text: &str) -> Option<String> {
+    const QUESTIONS: [&str; 5] = ["how long", "how far", "how much time", "how many minutes", "how many mins"];
+    let utterance = Utterance::new(text);
+    let count = utterance.words().len();
+    let end = QUESTIONS.iter().find_map(|question| {
+        let words: Vec<&str> = question.split(' ').collect();
+        let start = count.checked_sub(words.len()).filter(|start| *start > 1)?;
+        words.iter().enumerate().all(|(at, word)| utterance.word(start + at) == *word).then_some(start)
+    })?;
+    let start = (end - 1..end).find(|at| matches!(utterance.word(*at), "is" | "takes" | "s" | "be"))?;
+    let start = if utterance.word(start) == "be" { start.checked_sub(1)? } else { start };
+    (start > 1).then(|| format!("{} is {}", utterance.said(end..count), utterance.said(0..start)))
+}
+
+/// Puts the role of a place before it: "make it West Ham start" starts from West Ham.
+fn with_role_first(text: &str) -> Option<String> {
+    let utterance = Utterance::new(text);
+    let place = gazetteer().find(&utterance).into_iter().next_back()?;
+    let mut at = place.words.end;
+    while matches!(utterance.word(at), "as" | "the" | "a" | "my" | "for") {
+        at += 1;
+    }
+    let preposition = match utterance.word(at) {
+        "start" | "origin" => "from",
+        "end" | "destination" => "to",
+        _ => return None,
+    };
+    let before = place.words.start.checked_sub(1).map_or("", |at| utterance.word(at));
+    let is_last = matches!(utterance.word(at + 1), "" | "instead" | "please" | "then");
+    let span = |at: usize| utterance.words()[at].span.clone();
+    // "The Waterloo end" is an end of a line.
+    (is_last && before != "the" && !PREPOSITIONS.contains(&before)).then(|| {
+        let (start, rest) = (span(place.words.start).start, &text[span(at).end..]);
+        format!("{}{preposition} {}{rest}", &text[..start], utterance.said(place.words.clone()))
+    })
+}
+
+/// After a question about the status of a line, "what about Victoria" means the line.
+fn as_line(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const AROUND: [&str; 12] = ["and", "what", "about", "how", "the", "is", "ok", "okay", "or", "also", "then", "hows"];
+    let utterance = Utterance::new(text).corrected(|message, at| SPEECH.correct(message, at));
+    let at = (0..utterance.words().len()).find(|at| utterance.word(*at) == "victoria")?;
+    let is_bare = |other: usize| other == at || AROUND.contains(&utterance.word(other));
+    let calls = earlier.iter().rev().take_while(|message| message.role != Role::User);
+    let last = calls.into_iter().flat_map(ChatMessage::tool_calls).last()?;
+    (last.name == "get_line_status" && (0..utterance.words().len()).all(is_bare)).then(|| {
+        let span = &utterance.words()[at].span;
+        format!("{}the Victoria line{}", &text[..span.start], &text[span.end..])
+    })
+}
+
+fn without_fillers(message: &str) -> String {
+    let utterance = Utterance::new(message);
+    let words = utterance.words();
+    let fillers = words.iter().enumerate().filter(|(_, word)| FILLERS.contains(&word.folded.as_str())).rev();
+    let mut text = message.to_owned();
+    for (at, word) in fillers.filter(|_| words.len() > 2) {
+        let end = words.get(at + 1).map_or(word.span.end, |next| next.span.start);
+        text.replace_range(word.span.start..end, "");
+    }
+    text
+}
+
+/// Returns the bytes of a place that the message corrects, up to the place that replaces it.
+fn corrected_place(message: &Utterance) -> Option<Range<usize>> {
+    let places = gazetteer().find(message);
+    places.iter().zip(places.iter().skip(1)).find_map(|(first, second)| {
+        let before = first.words.start.checked_sub(1).map_or("", |at| message.word(at));
+        let mut gap = first.words.end..second.words.start;
+        // "to Bank, sorry, to Angel"
+        if !gap.is_empty() && PREPOSITIONS.contains(&before) && message.word(gap.end - 1) == before {
+            gap.end -= 1;
+        }
+        let is_correction = gap.clone().all(|at| CORRECTING.contains(&message.word(at)))
+            && gap.clone().any(|at| DECISIVE.contains(&message.word(at)));
+        let start = message.words()[first.words.start].span.start;
+        let end = message.words()[second.words.start].span.start;
+        is_correction.then_some(start..end)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_rewritten() {
+        for (said, meant) in [
+            (
+                "i'm at bank and i need to get to uh greenwich no wait london bridge sorry london bridge",
+                Some("i'm at bank and i need to get to london bridge"),
+            ),
+            ("from Oval to Bank, sorry, to Angel", Some("from Oval to Angel")),
+            ("um how do i get to Bank", Some("how do i get to Bank")),
+            ("from Oval, sorry, to Angel", None),
+            ("no wait sorry, King's Cross", None),
+            ("Bank or Monument", None),
+            ("not Oval but Bank", None),
+            ("So journey from work to home is how long?", Some("how long is So journey from work to home")),
+            ("make it West Ham start", Some("make it from West Ham")),
+            ("make Bank the destination please", Some("make to Bank please")),
+        ] {
+            assert_eq!(complete(said, &[]).as_deref(), meant, "{said}");
+        }
+    }
+}

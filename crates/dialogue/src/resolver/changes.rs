@@ -79,14 +79,7 @@ impl IntentResolver {
         let has = |frame: &&Frame| {
             frame.slots.0.iter().any(|(_, value)| rejected.iter().any(|known| is_same_entity(known, value)))
         };
-        // A question that names the place precedes one that only inherited it.
-        let names = |frame: &&Frame| {
-            frame.slots.0.iter().any(|(name, value)| {
-                frame.filled.contains(name) && rejected.iter().any(|known| is_same_entity(known, value))
-            })
-        };
-        let frame = dialogue.recent_frames().find(names).or_else(|| dialogue.recent_frames().find(has));
-        frame.and_then(|frame| self.changed_frame(frame, annotated, clause, dialogue))
+        dialogue.recent_frames().find(has).and_then(|frame| self.changed_frame(frame, annotated, clause, dialogue))
     }
 
     /// Whether a changed frame has a different value in every required slot.

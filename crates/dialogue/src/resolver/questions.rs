@@ -140,10 +140,8 @@ impl IntentResolver {
                     .within(clause)
                     .any(|found| Some(&found.kind) == self.place_kind.as_ref() && !found.mention.is_pronoun)
             };
-            let both_state =
-                || names_place(&left) && names_place(&right) && self.states(annotated, &right, dialogue);
-            let states =
-                || self.states(annotated, &left, dialogue) && (self.asks(annotated, &right) || both_state());
+            let both_state = || names_place(&left) && names_place(&right) && self.states(annotated, &right, dialogue);
+            let states = || self.states(annotated, &left, dialogue) && (self.asks(annotated, &right) || both_state());
             if is_comma && !corrects && !states() {
                 continue;
             }

@@ -177,7 +177,7 @@ async fn dialogues_of_a_given_set_are_reported() {
 }
 
 /// Sets that were written without sight of the code, and run once before anyone read their failures.
-const SETS: [(&str, usize); 7] = [
+const SETS: [(&str, usize); 8] = [
     (include_str!("../sets/set-1.json"), 206),
     (include_str!("../sets/set-2.json"), 222),
     (include_str!("../sets/set-3.json"), 254),
@@ -187,6 +187,8 @@ const SETS: [(&str, usize); 7] = [
     (include_str!("../sets/set-6.json"), 218),
     // First run: 210 of 236.
     (include_str!("../sets/set-7.json"), 231),
+    // First run: 194 of 228.
+    (include_str!("../sets/set-8.json"), 192),
 ];
 
 async fn check_sets(url: Option<&str>) {

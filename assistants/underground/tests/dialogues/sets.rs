@@ -75,6 +75,12 @@ async fn dialogues_of_the_tenth_set_pass() {
     check(include_str!("sets/set-10.json"), 83).await;
 }
 
+/// 168 of 239 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_eleventh_set_pass() {
+    check(include_str!("sets/set-11.json"), 69).await;
+}
+
 /// Runs a set. At least `least_percent` percent of its turns must pass, which catches changes that make the assistant worse.
 async fn check(set: &str, least_percent: usize) {
     let results = results_of(DialogueSet::parse(set)).await;

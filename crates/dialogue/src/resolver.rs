@@ -275,7 +275,10 @@ impl IntentResolver {
         let clauses: Vec<Range<usize>> = clauses.map(|clause| self.without_interjections(annotated, clause)).collect();
         let whole = self.resolve_questions(annotated, &clauses, dialogue);
         match &clauses[..] {
-            [clause] => self.after_context(annotated, clause, dialogue, &whole).unwrap_or(whole),
+            [clause] => {
+                let apart = self.after_context(annotated, clause, dialogue, &whole);
+                apart.or_else(|| self.before_aside(annotated, clause, dialogue, &whole)).unwrap_or(whole)
+            }
             _ => whole,
         }
     }

@@ -241,13 +241,13 @@ pub fn find_ride_time(message: &Utterance) -> Vec<Mention> {
     ];
     let count = message.words().len();
     let follows = |at: usize, words: &[&str]| words.iter().enumerate().all(|(i, word)| message.word(at + i) == *word);
-    let asked = (0..count).find_map(|at| {
-        let asks = follows(at, &["how", "long"])
-            || follows(at, &["how", "many", "minutes"])
-            || follows(at, &["how", "many", "mins"])
-            || follows(at, &["how", "much", "time"]);
-        let is_first = at == 0 && matches!(message.word(at), "minutes" | "mins") && message.word(1) != "to";
-        (asks || is_first).then_some(at)
+    let asked = (0..count).find(|at| {
+        let asks = follows(*at, &["how", "long"])
+            || follows(*at, &["how", "many", "minutes"])
+            || follows(*at, &["how", "many", "mins"])
+            || follows(*at, &["how", "much", "time"]);
+        let is_first = *at == 0 && matches!(message.word(0), "minutes" | "mins") && message.word(1) != "to";
+        asks || is_first
     });
     let is_of_ride = |at: &usize| {
         let ends = |at: &usize| message.words()[*at].ends_a_sentence();
@@ -319,9 +319,12 @@ pub fn find_recall(message: &Utterance) -> Vec<Mention> {
     let lives = (0..count).any(|at| {
         message.word(at) == "do" && message.word(at + 1) == "i" && matches!(message.word(at + 2), "live" | "work")
     });
+    // "Is home still what it was?" must not save anything.
+    let is_still = has(message, &["still"]) && message.text().trim_end().ends_with('?');
+    let asks = is_still || first.is_some() && (has(message, &SAVED) || lives);
     let is_of_trip = has(message, &["get", "train", "trains", "line", "route", "from", "next", "long"]);
-    match (first, named.first()) {
-        (Some(_), Some((at, _))) if (has(message, &SAVED) || lives) && !is_of_trip => {
+    match named.first() {
+        Some((at, _)) if asks && !is_of_trip => {
             let mut keys: Vec<&str> = named.iter().map(|(_, key)| *key).collect();
             keys.dedup();
             let words = *at..named.last().map_or(*at, |(last, _)| *last) + 1;
@@ -380,7 +383,10 @@ mod tests {
         assert_eq!(values(find_recall, both).as_deref(), Some(r#"["home station","work station"]"#));
         let home = values(find_recall, "where do I live, according to you?");
         assert_eq!(home.as_deref(), Some(r#"["home station"]"#));
+        let still = values(find_recall, "and home is still what it was?");
+        assert_eq!(still.as_deref(), Some(r#"["home station"]"#));
         assert_eq!(values(find_recall, "how do I get home"), None);
+        assert_eq!(values(find_recall, "do I still get home by 7?"), None);
         for text in ["how long on the 3?", "Minutes on the A to Howard Beach?", "J to marcy is how many minutes"] {
             assert!(values(find_ride_time, text).is_some(), "{text}");
         }

@@ -165,6 +165,9 @@ pub fn line_meeting(speech: &'static Speech) -> Intent {
         .slot(Slot::optional("step_free", "stepfree"))
         .then_calls("find_stations_on_line", |outcome| {
             let slots = outcome.slots();
+            if is_one_line(outcome) {
+                return None;
+            }
             let mut arguments = json!({"line": slots.value("from_line"), "change_to": slots.value("to_line")});
             let near = ["at", "near"].iter().find_map(|slot| slots.get(slot)).filter(|near| near.value.is_string());
             if let Some(near) = near {
@@ -175,9 +178,18 @@ pub fn line_meeting(speech: &'static Speech) -> Intent {
         .says(move |outcome| speech.where_lines_meet(outcome))
 }
 
+/// Whether both lines of the question are the same one.
+fn is_one_line(outcome: &Outcome<'_>) -> bool {
+    let slots = outcome.slots();
+    slots.get("from_line").is_some() && slots.value("from_line") == slots.value("to_line")
+}
+
 impl Speech {
     fn where_lines_meet(&self, outcome: &Outcome<'_>) -> String {
         let slots = outcome.slots();
+        if is_one_line(outcome) {
+            return format!("From the {} to which other line?", slots.label("to_line"));
+        }
         let text = last_result_text(outcome);
         let name = |slot: &str| slots.value(slot).as_str().map(str::to_owned).unwrap_or_default();
         let Ok(meeting) = crate::meeting(&self.system, &name("from_line"), &name("to_line"), None) else { return text };

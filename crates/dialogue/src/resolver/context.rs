@@ -66,6 +66,45 @@ impl IntentResolver {
     }
 }
 
+impl IntentResolver {
+    /// Interprets only the first sentences of a message that is not understood as a whole, if what follows mentions nothing: "How many
+    /// stops does the Victoria line have? It is for a quiz". The words that follow are reported as unexplained.
+    pub(super) fn before_aside(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+        whole: &Resolution,
+    ) -> Option<Resolution> {
+        self.place_kind.as_ref()?;
+        if !matches!(whole, Resolution::OffTopic | Resolution::NotUnderstood) {
+            return None;
+        }
+        let ends =
+            self.borders(annotated).into_iter().rev().filter(|border| border.end == border.start && !border.is_comma);
+        let mut ends = ends.map(|border| border.end).filter(|end| clause.start < *end && *end < clause.end);
+        ends.find_map(|end| {
+            let (question, aside) = (clause.start..end, end..clause.end);
+            let mentions_nothing = annotated.within(&aside).next().is_none() && !self.asks(annotated, &aside);
+            if !mentions_nothing || !self.asks(annotated, &question) {
+                return None;
+            }
+            let Resolution::Frames(mut frames) = self.resolve_questions(annotated, &[question], dialogue) else {
+                return None;
+            };
+            let is_clear =
+                |frame: &Frame| frame.open.is_empty() && frame.unused.is_empty() && frame.unexplained.is_empty();
+            if !frames.iter().all(is_clear) {
+                return None;
+            }
+            if let Some(last) = frames.last_mut() {
+                last.unexplained = self.unexplained(annotated, &aside, &[], &[]);
+            }
+            Some(Resolution::Frames(frames))
+        })
+    }
+}
+
 /// Returns how many parts of a message an interpretation leaves unexplained; `None` if it explains all.
 fn unexplained_parts(resolution: &Resolution) -> Option<usize> {
     match resolution {

@@ -106,13 +106,14 @@ async fn run_dialogue(name: &str, steps: Vec<Step>) {
 }
 
 fn apply(env: &TestEnv, event: &Event) {
-    let mut world = env.tfl.world.lock().unwrap();
+    // Not one guard for all events: advancing the clock also locks the world.
+    let world = || env.tfl.world.lock().unwrap();
     match event {
         Event::Nothing => {}
-        Event::Fault(part, fault) => drop(world.faults.insert((*part).to_owned(), fault.clone())),
-        Event::Recovery => world.faults.clear(),
+        Event::Fault(part, fault) => drop(world().faults.insert((*part).to_owned(), fault.clone())),
+        Event::Recovery => world().faults.clear(),
         Event::Seconds(seconds) => env.wait_seconds(*seconds),
-        Event::Change(line, status) => drop(world.status.insert((*line).to_owned(), status.clone())),
+        Event::Change(line, status) => drop(world().status.insert((*line).to_owned(), status.clone())),
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 
 use threadkeep::core::text::content_terms;
 
+use crate::answer;
 use crate::clave::fold_text;
 use crate::corpus::Item;
 use crate::intent::words;
@@ -214,15 +215,102 @@ pub(crate) fn position_in_conversation(message: &str, count: usize) -> Option<us
     if !is_whole || count == 0 {
         return None;
     }
-    let ordinals = [
-        (1, ["primera", "primero", "primer", "1a", "1ra"]),
-        (2, ["segunda", "segundo", "2", "2a", "2da"]),
-        (3, ["tercera", "tercero", "3", "3a", "3ra"]),
-    ];
-    let named = ordinals.iter().find(|(_, names)| has(names)).map(|(number, _)| *number);
+    let named = ORDINALS.iter().position(|names| has(names)).map(|position| position + 1);
     let last = has(&["ultima", "ultimo"]).then_some(count);
     let first = has(&["al principio", "al inicio", "al comienzo"]).then_some(1);
     named.or(last).or(first).filter(|number| *number <= count)
+}
+
+/// Whether a question refers to more than one source by a pronoun: `¿cuál de ellas …?`
+pub(crate) fn names_several(question: &str) -> bool {
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    [
+        " de ellas ",
+        " de ellos ",
+        " cada una ",
+        " cada uno ",
+        " las emitio ",
+        " los emitio ",
+        " las dicto ",
+        " los dicto ",
+    ]
+    .iter()
+    .any(|phrase| folded.contains(phrase))
+}
+
+/// Whether a question is about a source other than the one asked about before: `¿y la otra?`
+pub(crate) fn names_other(question: &str) -> bool {
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    folded.starts_with(" y la otra ") || folded.starts_with(" la otra ") || folded.starts_with(" y el otro ")
+}
+
+/// Whether a question refers to the source of the last answer by a pronoun: `¿puedo usarla?`
+pub(crate) fn has_pronoun(question: &str) -> bool {
+    let is_joined = |word: &str| {
+        word.len() > 5 && ["arla", "erla", "irla", "arlo", "erlo", "irlo"].iter().any(|end| word.ends_with(end))
+    };
+    fold_text(question).split_whitespace().any(|word| is_joined(word) || ["esa", "ese"].contains(&word))
+}
+
+/// Returns how many sources a question is about: `las dos`, `ambas`, `las tres`.
+pub(crate) fn count_of_sources(question: &str) -> Option<usize> {
+    let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
+    let counts: [(usize, &[&str]); 4] = [
+        (2, &["las dos", "los dos", "ambas", "ambos", "estas dos", "esas dos", "esos dos", "estos dos"]),
+        (3, &["las tres", "los tres", "estas tres", "esas tres", "esos tres", "estos tres"]),
+        (4, &["las cuatro", "los cuatro", "estas cuatro", "esas cuatro", "esos cuatro"]),
+        (5, &["las cinco", "los cinco", "estas cinco", "esas cinco", "esos cinco"]),
+    ];
+    let has = |phrases: &&[&str]| phrases.iter().any(|phrase| folded.contains(&format!(" {phrase} ")));
+    counts.iter().find(|(_, phrases)| has(phrases)).map(|(count, _)| *count)
+}
+
+const ORDINALS: [&[&str]; 5] = [
+    &["primera", "primero", "primer", "1", "1a", "1ra", "1era"],
+    &["segunda", "segundo", "2", "2a", "2da"],
+    &["tercera", "tercero", "tercer", "3", "3a", "3ra"],
+    &["cuarta", "cuarto", "4", "4a", "4ta"],
+    &["quinta", "quinto", "5", "5a", "5ta"],
+];
+
+/// Returns the numbers of the sources that a question refers to: by ordinal, as the last one, or, with
+/// `esa`, those that the last answer was about.
+pub(crate) fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usize> {
+    let folded = fold_text(question);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let mut focus = Vec::new();
+    for (index, word) in words.iter().enumerate() {
+        let next = words.get(index + 1).copied().unwrap_or_default();
+        if ["sala", "instancia", "epoca", "vez"].contains(&next) {
+            continue;
+        }
+        // `¿Tengo que agotar primero el recurso?`, `llamamiento a tercero`
+        let before = index.checked_sub(1).map_or("", |before| words[before]);
+        let is_adverb = ["primero", "primer", "tercero"].contains(word)
+            && index > 0
+            && !["el", "lo", "y", "ese"].contains(&before)
+            && !(["al", "del"].contains(&before) && *word != "tercero");
+        if is_adverb {
+            continue;
+        }
+        let ordinal = ORDINALS.iter().position(|ordinals| ordinals.contains(word)).map(|position| position + 1);
+        let last = ["ultima", "ultimo"].contains(word).then_some(count);
+        let penultimate = (*word == "penultima").then_some(count.saturating_sub(1));
+        focus.extend(
+            ordinal.or(last).or(penultimate).filter(|number| (1..=count).contains(number) && !focus.contains(number)),
+        );
+    }
+    if let Some(number) = count_of_sources(question) {
+        focus = (1..=count.min(number)).collect();
+    }
+    let is_about_all = words.iter().any(|word| ["son", "cada", "todas", "todos"].contains(word));
+    let points = words.iter().any(|word| ["esa", "ese", "la", "lo", "su", "sus", "es"].contains(word));
+    let asks_fact = answer::asks_attribute(question) && !answer::compares(question);
+    let refers = !is_about_all && (points || asks_fact || words.first() == Some(&"y"));
+    if focus.is_empty() && refers && !previous.is_empty() {
+        focus = previous.iter().copied().filter(|number| (1..=count).contains(number)).collect();
+    }
+    focus
 }
 
 #[cfg(test)]
@@ -274,6 +362,22 @@ mod tests {
             ("la tercera de todas las que me diste", None),
         ] {
             assert_eq!(position_in_conversation(message, 2), expected, "{message}");
+        }
+    }
+
+    // S3.51
+    #[test]
+    fn ordinals_refer_to_the_sources_of_the_last_answer() {
+        for (question, previous, expected) in [
+            ("¿qué dice la segunda tesis?", &[][..], vec![2]),
+            ("explica más la última", &[], vec![3]),
+            ("¿y la tercera?", &[1], vec![3]),
+            ("¿qué dijo la Primera Sala?", &[], vec![]),
+            ("¿qué sala emitió esa?", &[2], vec![2]),
+            ("¿en qué se diferencian las dos?", &[], vec![1, 2]),
+            ("dame detalles", &[2], vec![]),
+        ] {
+            assert_eq!(focus(question, 3, previous), expected, "{question}");
         }
     }
 }

@@ -89,7 +89,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("habit", find_habits)
         .kind("saved", find_saved)
         .kind("savedplace", find_saved_keys)
-        .kind("avoided", speech::find_avoided)
+        .kind("avoided", |message: &Utterance| SPEECH.find_avoided(message))
         .kind("usualline", speech::find_usual_line)
         .kind("lines", |message: &Utterance| SPEECH.find_lines(message))
         .kind("line", |message: &Utterance| SPEECH.find_each_line(message))

@@ -320,7 +320,12 @@ pub fn find_recall(message: &Utterance) -> Vec<Mention> {
         message.word(at) == "do" && message.word(at + 1) == "i" && matches!(message.word(at + 2), "live" | "work")
     });
     // "Is home still what it was?" must not save anything.
-    let is_still = has(message, &["still"]) && message.text().trim_end().ends_with('?');
+    let is_subject = |at: usize| {
+        at == 0 || matches!(message.word(at - 1), "my" | "is" | "are" | "and" | "so" | "ok" | "okay" | "but")
+    };
+    let is_still = has(message, &["still"])
+        && message.text().trim_end().ends_with('?')
+        && named.first().is_some_and(|(at, _)| is_subject(*at));
     let asks = is_still || first.is_some() && (has(message, &SAVED) || lives);
     let is_of_trip = has(message, &["get", "train", "trains", "line", "route", "from", "next", "long"]);
     match named.first() {
@@ -386,7 +391,9 @@ mod tests {
         let still = values(find_recall, "and home is still what it was?");
         assert_eq!(still.as_deref(), Some(r#"["home station"]"#));
         assert_eq!(values(find_recall, "how do I get home"), None);
-        assert_eq!(values(find_recall, "do I still get home by 7?"), None);
+        for text in ["do I still get home by 7?", "does the L still work?", "are you still at work?"] {
+            assert_eq!(values(find_recall, text), None, "{text}");
+        }
         for text in ["how long on the 3?", "Minutes on the A to Howard Beach?", "J to marcy is how many minutes"] {
             assert!(values(find_ride_time, text).is_some(), "{text}");
         }

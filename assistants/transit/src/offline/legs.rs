@@ -13,10 +13,13 @@ pub(super) const LEGS: &str = "legs";
 
 /// A ride of a route, by the names in the answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Leg {
-    pub(super) line: String,
-    pub(super) from: String,
-    pub(super) to: String,
+pub struct Leg {
+    /// The line.
+    pub line: String,
+    /// The station where the passenger boards.
+    pub from: String,
+    /// The station where the passenger leaves the train.
+    pub to: String,
 }
 
 /// Returns the recorded rides of a trip; empty if it has none.
@@ -31,8 +34,14 @@ pub(super) fn legs_of(outcome: &Outcome<'_>) -> Option<Choice> {
         exchange.call.name.starts_with("get_route") && exchange.arguments()["from_station"].as_str() == Some(&from)
     });
     let text: Value = routes.next()?.value();
-    let legs: Vec<Leg> = steps(text.as_str()?).filter_map(leg).collect();
+    let legs = legs_in(text.as_str()?);
     (!legs.is_empty()).then(|| Choice::new(json!(legs), "the rides"))
+}
+
+/// Reads the rides from the text of a route.
+#[must_use]
+pub fn legs_in(text: &str) -> Vec<Leg> {
+    steps(text).filter_map(leg).collect()
 }
 
 /// Reads a ride: "1. Take the G (Southbound) from Greenpoint Av to Metropolitan Av: 4 stops, 8 min."

@@ -23,6 +23,23 @@ const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the",
 /// Words before lines to avoid.
 const AVOIDING_WORDS: [&str; 12] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
+/// Phrases before lines to avoid.
+const AVOIDING_PHRASES: [&str; 14] = [
+    "keeping off",
+    "keep off",
+    "staying off",
+    "stay off",
+    "dodge",
+    "dodging",
+    "bypass",
+    "bypassing",
+    "steer clear of",
+    "steering clear of",
+    "keep clear of",
+    "other than",
+    "rather than",
+    "leaving out",
+];
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
 const MAX_GAP: usize = 4;
@@ -65,8 +82,9 @@ impl Speech {
                     && *at > 0
                     && matches!(message.word(*at - 1), "anything" | "any" | "all" | "everything" | "whatever")
             };
-            let cue =
-                start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)) || is_exception(at))?;
+            let word =
+                start.checked_sub(1).filter(|at| AVOIDING_WORDS.contains(&message.word(*at)) || is_exception(at));
+            let cue = word.or_else(|| start_of_phrase(message, start))?;
             // "not using" and "but not" are one cue, while "the Q, not the E" corrects something.
             let is_correction = message.word(cue) == "not"
                 && count > 1
@@ -79,6 +97,19 @@ impl Speech {
         let all = (self.line_runs)(message);
         found.chain(any_line(message)).chain(allowed_again(message, &all)).chain(with_it(message)).collect()
     }
+}
+
+/// Returns where a phrase begins that says to avoid what follows it: "steer clear of", up to a position.
+fn start_of_phrase(message: &Utterance, end: usize) -> Option<usize> {
+    let is_preposition = end > 0 && matches!(message.word(end - 1), "on" | "of");
+    let ends = [end, end.saturating_sub(usize::from(is_preposition))];
+    AVOIDING_PHRASES.iter().find_map(|phrase| {
+        ends.iter().find_map(|end| {
+            let start = end.checked_sub(phrase.split(' ').count())?;
+            let is_here = phrase.split(' ').enumerate().all(|(offset, word)| message.word(start + offset) == word);
+            is_here.then_some(start)
+        })
+    })
 }
 
 /// Finds phrases that allow all lines again: "any line is fine".

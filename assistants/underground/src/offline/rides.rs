@@ -2,7 +2,9 @@
 
 use serde_json::json;
 use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
-use threadkeep_transit::offline::{ENDS, last_result_text, lines_of, on_lines, station, trip_arguments, with_saved};
+use threadkeep_transit::offline::{
+    ENDS, Leg, last_result_text, legs_in, lines_of, on_lines, station, trip_arguments, with_saved,
+};
 use threadkeep_transit::wording::join_with_and;
 
 use super::SPEECH;
@@ -71,10 +73,11 @@ fn answer(outcome: &Outcome<'_>) -> String {
         return next_stops(&from, &lines_of(&slots.value("lines")));
     }
     let text = last_result_text(outcome);
-    let rides: Vec<&str> = text.lines().filter(|line| line.contains("ake the ")).collect();
+    let legs = legs_in(&text);
     let is_end = slots.value("ridestop") == BEFORE_END;
-    let ride = if is_end { rides.last() } else { rides.first() };
-    let Some((line, stations)) = ride.and_then(|ride| stations_of(ride)) else { return text };
+    let leg = if is_end { legs.last() } else { legs.first() };
+    let Some((leg, stations)) = leg.and_then(|leg| Some((leg, stations_of(leg)?))) else { return text };
+    let line = &leg.line;
     let (first, last) = (&stations[0], &stations[stations.len() - 1]);
     match is_end {
         true => format!("On the {line}, the stop before {last} is {}.", stations[stations.len() - 2]),
@@ -82,21 +85,16 @@ fn answer(outcome: &Outcome<'_>) -> String {
     }
 }
 
-/// Returns the line and the stations of a step: "1. Take the Victoria line (towards Brixton) from Euston to Oxford Circus: …".
-fn stations_of(step: &str) -> Option<(String, Vec<String>)> {
-    let (_, ride) = step.split_once("ake the ")?;
-    let (line, rest) = ride.split_once(" from ")?;
-    let line = line.split(" (").next()?;
-    let (from, rest) = rest.split_once(" to ")?;
-    let to = rest.split(':').next()?;
+/// Returns the stations of a ride, in order.
+fn stations_of(leg: &Leg) -> Option<Vec<String>> {
     let ids =
         |name: &str| SPEECH.system.places(name).into_iter().flat_map(|place| place.stations).collect::<Vec<String>>();
-    let (from, to) = (ids(from), ids(to));
-    let known = find_network_lines(line).ok()?;
+    let (from, to) = (ids(&leg.from), ids(&leg.to));
+    let known = find_network_lines(&leg.line).ok()?;
     let pairs = from.iter().flat_map(|from| to.iter().map(move |to| (from, to)));
     let rides = pairs.filter_map(|(from, to)| network().ride(&known.first()?.id, from, to));
     let shortest = rides.min_by_key(|ride| ride.stations.len())?;
-    Some((line.to_owned(), shortest.stations.iter().map(|station| station.name.clone()).collect()))
+    Some(shortest.stations.iter().map(|station| station.name.clone()).collect())
 }
 
 /// Says at which stations the trains from a station stop next.

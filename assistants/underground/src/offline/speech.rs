@@ -168,49 +168,6 @@ fn towards_station(message: &Utterance) -> Option<Mention> {
     Some(Mention::new(station.words.start..at + 1, vec![towards]))
 }
 
-/// Words that say not to use what follows, beside those that every assistant for riders knows.
-const AVOIDING: [&str; 14] = [
-    "keeping off",
-    "keep off",
-    "staying off",
-    "stay off",
-    "dodge",
-    "dodging",
-    "bypass",
-    "bypassing",
-    "steer clear of",
-    "steering clear of",
-    "keep clear of",
-    "other than",
-    "rather than",
-    "leaving out",
-];
-
-/// Finds lines to avoid.
-pub(super) fn find_avoided(message: &Utterance) -> Vec<Mention> {
-    let mut found = SPEECH.find_avoided(message);
-    for run in line_runs(message) {
-        let mut start = run.words.start;
-        while start > 0 && matches!(message.word(start - 1), "the" | "on" | "using" | "taking") {
-            start -= 1;
-        }
-        let precedes = |cue: &&&str| {
-            let words: Vec<&str> = cue.split(' ').collect();
-            words.len() <= start
-                && words.iter().enumerate().all(|(at, word)| message.word(start - words.len() + at) == *word)
-        };
-        let cue = AVOIDING.iter().find(precedes).map(|cue| start - cue.split(' ').count());
-        let is_known = |cue: &usize| found.iter().any(|known| known.words.contains(cue));
-        if let Some(cue) = cue.filter(|cue| !is_known(cue)) {
-            let words = cue..run.words.end;
-            let label = message.said(words.clone());
-            found.push(Mention::new(words, vec![Choice::new(json!(run.lines), label)]));
-        }
-    }
-    found.sort_by_key(|mention| mention.words.start);
-    found
-}
-
 fn has(message: &Utterance, known: &[&str]) -> bool {
     message.words().iter().any(|word| known.contains(&word.folded.as_str()))
 }

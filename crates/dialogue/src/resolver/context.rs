@@ -1,4 +1,5 @@
-//! Messages that say where the user is or wants to go before they ask: "Just arrived at Port Authority. Which lines are there?"
+//! Messages that say more than they ask: where the user is before the question ("Just arrived at Port Authority. Which lines are there?"),
+//! or an aside after it.
 
 use std::ops::Range;
 
@@ -64,9 +65,7 @@ impl IntentResolver {
         }
         None
     }
-}
 
-impl IntentResolver {
     /// Interprets only the first sentences of a message that is not understood as a whole, if what follows mentions nothing: "How many
     /// stops does the Victoria line have? It is for a quiz". The words that follow are reported as unexplained.
     pub(super) fn before_aside(

@@ -110,8 +110,9 @@ impl Tests {
             command.arg("--workspace");
         }
         if env::var_os(TEST_THREADS).is_none() {
-            // Many tests wait: for a disk, for a client, for another process.
-            let threads = 2 * thread::available_parallelism().map_or(1, NonZero::get);
+            // Many tests wait: for a disk, for a client, for another process. With two threads for each core, the binaries
+            // that take longest use half of the processor.
+            let threads = 3 * thread::available_parallelism().map_or(1, NonZero::get);
             command.env(TEST_THREADS, threads.to_string());
         }
         if !self.skipped.is_empty() {

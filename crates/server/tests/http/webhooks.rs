@@ -1,6 +1,6 @@
 //! Webhooks, delivered to a real endpoint.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -497,6 +497,44 @@ async fn a_webhook_whose_endpoint_is_gone_is_disabled_and_its_events_are_held() 
     assert_eq!((&enabled["enabled"], &enabled["disabled_reason"]), (&json!(true), &Value::Null));
     let received = endpoint.next().await;
     assert_eq!(received.json()["data"]["events"][0]["messages"][0]["text"], "second");
+}
+
+/// While an endpoint fails, a limited number of deliveries is pending. Later events wait in the change log, and none is lost.
+#[tokio::test]
+async fn pending_deliveries_are_limited_and_later_events_wait() {
+    const EVENTS: usize = 700;
+    const MOST_PENDING: usize = 600;
+    let clock = Arc::new(FakeClock::default());
+    let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
+    let memory = Memory::with_clock(backend, clock.clone());
+    let server = TestServer::start_on(memory.clone(), config(&[3_600_000])).await;
+    let (client, mut endpoint) = (server.client(), Endpoint::start().await);
+    let (path, _) = create(&client, &endpoint.url(), &["appended"]).await;
+    endpoint.prepare(&[503; EVENTS]);
+    let (thread, scope) = (client.new_thread().await.parse().unwrap(), Scope::user("local", "me").unwrap());
+    for number in 0..EVENTS {
+        memory.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
+    }
+    let mut refused = HashSet::new();
+    while refused.len() < 500 {
+        refused.insert(endpoint.next().await.id());
+    }
+    // Reading stops at 500 deliveries, after the page of changes that reached the limit.
+    while let Ok(Some(received)) = tokio::time::timeout(Duration::from_secs(1), endpoint.received.recv()).await {
+        refused.insert(received.id());
+    }
+    let pending = client.get(&format!("{path}/deliveries?state=pending&limit=1000")).await.expect(200);
+    assert_eq!(pending["data"].as_array().unwrap().len(), refused.len());
+    assert!(refused.len() <= MOST_PENDING, "{} deliveries were pending", refused.len());
+    endpoint.answers.lock().unwrap().clear();
+    clock.set(2 * 3_600_000);
+    let mut texts = Vec::new();
+    while texts.len() < EVENTS {
+        let received = endpoint.next().await.json();
+        texts.push(received["data"]["events"][0]["messages"][0]["text"].as_str().unwrap().parse::<usize>().unwrap());
+    }
+    texts.sort_unstable();
+    assert_eq!(texts, (0..EVENTS).collect::<Vec<_>>());
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use threadkeep::{ChatAnswer, JsonText, StoreError, ToolCall, Value};
 use crate::answer;
 use crate::briefing::{self, Briefing, Task};
 use crate::citations::remove_unknown_citations;
+use crate::filters::Exclusions;
 use crate::intent::{self, Intent};
 use crate::plan::{CITED, Deciders, FILTERS, FOCUS, MAX_ANSWER_SOURCES, Plan, QUERY};
 use crate::search::{FoundItem, content_words};
@@ -204,6 +205,7 @@ fn search_calls(state: &TurnState) -> Vec<ToolCall> {
         consulta: if is_first { plan.query.clone() } else { state.next_query.clone() },
         filtros: plan.filters.clone(),
         filtros_propios: plan.own_filters.clone(),
+        rama: plan.branch.clone(),
         registros: if is_first { plan.registros.clone() } else { Vec::new() },
         claves: if is_first { plan.claves.clone() } else { Vec::new() },
         citadas: plan.cited.clone(),
@@ -312,10 +314,21 @@ fn notices(state: &TurnState) -> Vec<String> {
         let about = if words.is_empty() { String::new() } else { format!(" sobre «{}»", plan.query.trim()) };
         notices.push(format!("No encontré en el corpus tesis{about} con el filtro {}.", plan.filters.describe()));
     }
+    notices.extend(unknown_facts(&plan.filters.without, &state.found));
     if result.embedder_failed {
         notices.push("La búsqueda por significado no está disponible; busqué por palabras.".to_owned());
     }
     notices
+}
+
+/// Returns the remark that sources do not state whether they are of an excluded kind.
+fn unknown_facts(without: &Exclusions, found: &[FoundItem]) -> Option<String> {
+    let unknown = |(index, found): (usize, &FoundItem)| {
+        let facts = found.item.tesis().map(|tesis| without.unknown(tesis).join(" ni ")).unwrap_or_default();
+        (!facts.is_empty()).then(|| format!("la fuente {} no indica {facts}", index + 1))
+    };
+    let remarks: Vec<String> = found.iter().enumerate().filter_map(unknown).collect();
+    (!remarks.is_empty()).then(|| format!("El corpus no permite excluir todo: {}.", remarks.join("; ")))
 }
 
 fn apply_judgement(state: &TurnState, answer: ChatAnswer) -> TurnStateUpdate {

@@ -14,7 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::answer;
 use crate::clave::{ClaveKey, References, fold_text};
+use crate::english;
 use crate::filters;
+use crate::reference;
 use crate::spelling;
 use phrase::Words;
 use vocabulary::Vocabulary;
@@ -80,6 +82,8 @@ const LEGAL_NOUNS: [&str; 14] = [
     "juridico",
 ];
 
+/// The maximum number of new words in a request for another form of the answer.
+const MAX_NEW_FORMAT_WORDS: usize = 2;
 /// The maximum number of new words in a question that asks for a fact about a source.
 const MAX_NEW_ATTRIBUTE_WORDS: usize = 2;
 
@@ -152,7 +156,8 @@ pub(crate) fn asks_about_assistant(message: &str) -> bool {
 pub(crate) fn corrected(message: &str, history: &[PastMessage]) -> String {
     let texts = history.iter().flat_map(|message| std::iter::once(&message.text).chain(&message.sources));
     let words = texts.flat_map(|text| fold_text(text).split_whitespace().map(str::to_owned).collect::<Vec<_>>());
-    spelling::corrected(message, &words.collect())
+    let translated = english::translated(message);
+    spelling::corrected(translated.as_deref().unwrap_or(message), &words.collect())
 }
 
 /// Whether a message selects one of the sources at hand by a filter: `la del Pleno`.
@@ -244,9 +249,28 @@ fn classify_by_words(
         return decided(Intent::NewSearch, "corrige su pregunta");
     }
     let is_close = vocabulary.legal.len() <= 1;
-    let refers = words.names_source() || is_close && words.refers_to_text();
+    let asks_fact = answer::asks_attribute(message) && vocabulary.legal.is_empty() && new <= 1;
+    let refers = words.names_source()
+        || is_close && words.refers_to_text()
+        || asks_fact
+        || answer::asks_attribute(message) && Words::describes_source(message, history);
+    if new <= MAX_NEW_FORMAT_WORDS && vocabulary.legal.is_empty() && words.asks_format() {
+        return decided(Intent::Reuse, "pide la respuesta en otra forma");
+    }
     if words.switches_topic(vocabulary) && new > 0 && !refers && !answer::compares_sources(message) {
         return decided(Intent::NewSearch, "cambia de tema");
+    }
+    if words.names_opposite(history) {
+        return decided(Intent::NewSearch, "pregunta por lo opuesto");
+    }
+    if words.asks_what_else() && is_close {
+        return decided(Intent::Reuse, "pregunta qué más dice la fuente");
+    }
+    if last_answer(history).is_some_and(|answer| answer.registros.len() > 1)
+        && reference::rules_out_source(message)
+        && filters::split(message).filters.is_empty()
+    {
+        return decided(Intent::Reuse, "describe la fuente que no es");
     }
     if words.restricts() && words.states_filter(message) {
         return decided(Intent::NewSearch, "pide un filtro");

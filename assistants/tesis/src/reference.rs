@@ -145,7 +145,15 @@ fn body_start(words: &[&str], at: usize) -> Option<usize> {
     let introduces = ["sobre", "contra", "a", "en", "con", "por", "para"].contains(&before(1))
         && !at.checked_sub(2).is_some_and(returns)
         || words::is_search(before(1));
-    if is_article && links(at + 1) && !introduces && !words::is_source_word(before(1))
+    // `Compárala con la del porcentaje`
+    let compares = before(1) == "con"
+        && words[..at]
+            .iter()
+            .any(|word| ["compar", "contrast", "diferenc", "confront"].iter().any(|stem| word.starts_with(stem)));
+    let introduces = introduces && !compares;
+    // `¿Jurisprudencia o aislada la del porcentaje?`
+    let is_alternative = ["aislada", "jurisprudencia"].contains(&before(1)) && before(2) == "o";
+    if is_article && links(at + 1) && !introduces && (is_alternative || !words::is_source_word(before(1)))
         // `¿Y esa qué número tiene?` describes nothing.
         || is_deictic && links(at + 1) && !(word(at + 1) == "que" && words::is_talk(word(at + 2)))
         || word(at) == "lo" && ["de", "del"].contains(&word(at + 1))
@@ -167,6 +175,47 @@ fn body_start(words: &[&str], at: usize) -> Option<usize> {
         return (at + 3..at + 6).find(|link| ["de", "del", "sobre"].contains(&word(*link))).map(|link| link + 1);
     }
     (returns(at) && ["a", "al"].contains(&word(at + 1)) && word(at + 2) != "lo").then_some(at + 2)
+}
+
+/// Returns the description of a source that is not meant: `la que no sea de aprehensión`, `todas menos la del banco`.
+fn rejected(message: &str) -> Option<Description> {
+    let folded = fold_text(message);
+    let words: Vec<&str> = folded.split_whitespace().collect();
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
+    let is_article = |at: usize| ["la", "el", "las", "los", "una", "otra"].contains(&word(at));
+    let links = |at: usize| usize::from(["de", "del", "sobre", "a", "al", "con"].contains(&word(at)));
+    let start = (0..words.len()).find_map(|at| {
+        let denies = is_article(at) && word(at + 1) == "que" && word(at + 2) == "no";
+        let is_verb = ["sea", "es", "sean", "son"].contains(&word(at + 3)) || SAYS.contains(&word(at + 3));
+        let excepts = ["menos", "excepto", "salvo", "no"].contains(&word(at))
+            && is_article(at + 1)
+            && ["de", "del"].contains(&word(at + 2))
+            && at > 0;
+        match (denies && is_verb, excepts) {
+            (true, _) => Some(at + 4 + links(at + 4)),
+            (_, true) => Some(at + 3),
+            _ => None,
+        }
+    })?;
+    Description::of(&words.get(start..)?.join(" "))
+}
+
+/// Whether a message describes a source that is not meant.
+pub(crate) fn rules_out_source(message: &str) -> bool {
+    rejected(message).is_some()
+}
+
+/// Returns the sources other than those that a message rules out, if it rules out some of them.
+pub(crate) fn not_rejected(message: &str, items: &[&Item]) -> Option<Vec<usize>> {
+    let rejected = rejected(message)?;
+    let is_rejected = |item: &&Item| rejected.score(&item.title(), &text_of(item)).is_some();
+    let others: Vec<usize> = (0..items.len()).filter(|index| !is_rejected(&items[*index])).collect();
+    (!others.is_empty() && others.len() < items.len()).then_some(others)
+}
+
+/// Whether a message points to the source of the last answer: `compárame esa con …`
+pub(crate) fn points_to_last(message: &str) -> bool {
+    fold_text(message).split_whitespace().any(|word| ["esa", "ese", "esta", "este"].contains(&word))
 }
 
 /// Returns the sources that a message describes, in the order of the descriptions. Sources that match a description equally well are
@@ -256,8 +305,26 @@ pub(crate) fn has_pronoun(question: &str) -> bool {
 pub(crate) fn count_of_sources(question: &str) -> Option<usize> {
     let folded = format!(" {} ", fold_text(question).split_whitespace().collect::<Vec<_>>().join(" "));
     let counts: [(usize, &[&str]); 4] = [
-        (2, &["las dos", "los dos", "ambas", "ambos", "estas dos", "esas dos", "esos dos", "estos dos"]),
-        (3, &["las tres", "los tres", "estas tres", "esas tres", "esos tres", "estos tres"]),
+        (
+            2,
+            &[
+                "las dos",
+                "los dos",
+                "ambas",
+                "ambos",
+                "estas dos",
+                "esas dos",
+                "esos dos",
+                "estos dos",
+                "las 2",
+                "los 2",
+                "esas 2",
+            ],
+        ),
+        (
+            3,
+            &["las 3", "los 3", "esas 3", "las tres", "los tres", "estas tres", "esas tres", "esos tres", "estos tres"],
+        ),
         (4, &["las cuatro", "los cuatro", "estas cuatro", "esas cuatro", "esos cuatro"]),
         (5, &["las cinco", "los cinco", "estas cinco", "esas cinco", "esos cinco"]),
     ];
@@ -281,7 +348,7 @@ pub(crate) fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usi
     let mut focus = Vec::new();
     for (index, word) in words.iter().enumerate() {
         let next = words.get(index + 1).copied().unwrap_or_default();
-        if ["sala", "instancia", "epoca", "vez"].contains(&next) {
+        if ["sala", "instancia", "epoca", "vez", "cosa", "duda", "pregunta", "favor"].contains(&next) {
             continue;
         }
         // `¿Tengo que agotar primero el recurso?`, `llamamiento a tercero`
@@ -294,7 +361,10 @@ pub(crate) fn focus(question: &str, count: usize, previous: &[usize]) -> Vec<usi
             continue;
         }
         let ordinal = ORDINALS.iter().position(|ordinals| ordinals.contains(word)).map(|position| position + 1);
-        let last = ["ultima", "ultimo"].contains(word).then_some(count);
+        // `Esa última` is the one that the last answer was about.
+        let is_last = ["ultima", "ultimo"].contains(word);
+        let points = ["esa", "ese", "esta", "este", "dicha"].contains(&before);
+        let last = is_last.then(|| previous.last().copied().filter(|_| points).unwrap_or(count));
         let penultimate = (*word == "penultima").then_some(count.saturating_sub(1));
         focus.extend(
             ordinal.or(last).or(penultimate).filter(|number| (1..=count).contains(number) && !focus.contains(number)),

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use serde::{Deserialize, Serialize};
 use threadkeep::context::recall::{Question, Statistics, bm25};
 use threadkeep::core::text::{TermCounts, content_terms};
-use threadkeep::core::{Embedding, StoreError};
+use threadkeep::core::{Embedding, FieldFilter, StoreError};
 use threadkeep::{Scope, Source, Value};
 
 use crate::clave::fold_text;
@@ -42,7 +42,7 @@ const MIN_LONG_QUESTION_WORDS: usize = 5;
 /// The minimum coverage of a long question or a story, counting only the words that the corpus contains in some form.
 const MIN_KNOWN_COVERAGE: f64 = 0.45;
 /// Words that occur in questions about any legal topic, and the share of their weight that they keep.
-const GENERIC: [&str; 12] = [
+pub(crate) const GENERIC: [&str; 12] = [
     "acto",
     "actos",
     "reclamado",
@@ -79,6 +79,8 @@ pub struct SearchRequest {
     pub exclude: BTreeSet<String>,
     /// The embedding of the query, to also search by meaning.
     pub vector: Option<Embedding>,
+    /// Whether an item that contains any word of the query is relevant, as for a list of the words of a branch of law.
+    pub any_word: bool,
     /// The maximum number of items.
     pub limit: usize,
 }
@@ -163,7 +165,11 @@ impl Corpus {
         let mut terms = question.terms();
         let own_terms = terms.len();
         terms.extend(related.terms().into_iter().take(32_usize.saturating_sub(own_terms)));
-        let filters = request.filters.to_query();
+        let mut filters = request.filters.to_query();
+        if terms.is_empty() && request.vector.is_none() && filters.is_empty() && !request.filters.is_empty() {
+            // The index finds nothing by an exclusion alone.
+            filters.push(FieldFilter::any("epoca", 1..=12));
+        }
         let candidates = self.candidates(scope, terms, request.vector.clone(), filters, MAX_CANDIDATES).await?;
         let mut ranked = rank(&question, &related, own_terms, candidates, request);
         ranked.truncate(request.limit);
@@ -206,12 +212,16 @@ fn rank(
     request: &SearchRequest,
 ) -> Vec<FoundItem> {
     let Candidates { hits, documents, frequencies } = candidates;
-    let hits: Vec<Hit> = hits.into_iter().filter(|hit| !request.exclude.contains(&hit.item.key())).collect();
+    let is_excluded = |item: &Item| {
+        request.exclude.contains(&item.key())
+            || item.tesis().is_some_and(|tesis| request.filters.without.matches(tesis))
+    };
+    let hits: Vec<Hit> = hits.into_iter().filter(|hit| !is_excluded(&hit.item)).collect();
     let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
     let mut others = others.to_vec();
     others.resize(related.terms().len(), 0);
     let scores = lexical_scores(question, related, &hits, documents, own, &others, is_story(&request.query));
-    let has_words = !question.is_empty();
+    let has_words = !question.is_empty() && !request.any_word;
     let mut scored: Vec<ScoredHit> = hits
         .into_iter()
         .zip(scores)

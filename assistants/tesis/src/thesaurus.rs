@@ -22,6 +22,7 @@ const STOP_WORDS: &str = "
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
     instancia instancias sala salas ok okay oki vale orale sale general
     excluye excluyendo quita quitando descarta descartando elimina excepto salvo quitame quiteme quite excluya excluyeme descarte descartame elimine eliminame omite corte materia materias perdon quise decir refiero
+    partir reves dejame dejeme pongas ponga incluyas incluya muestres traigas metas busques cites porfa
     cual cuales cuando como donde porque qué real mexico mexicano mexicana legal legales derecho";
 
 /// Groups of words for the same concept; the words in a group are related to each other.
@@ -37,7 +38,8 @@ const GROUPS: &str = "
     embarazo embarazada maternidad gravidez
     divorcio disolucion matrimonio conyuges esposos conyuge esposo esposa casados
     alimentos pension alimenticia manutencion alimentario acreedor
-    menor menores hijo hijos nino ninos nina infancia infante adolescente
+    menor menores hijo hijos hija hijas nino ninos nina ninas infancia infante adolescente nieto nietos nieta nietas bebe
+    excepcion excepciones salvedad salvedades salvo
     custodia guarda convivencia visitas patria potestad
     herencia sucesion heredero herederos testamento legado intestado testador
     arrendamiento renta alquiler inquilino arrendatario arrendador casero rentar
@@ -83,6 +85,7 @@ const GROUPS: &str = "
     educacion escuela ensenanza maestro alumno
     contrato contratos convenio pacto acuerdo clausula
     nulidad nulo nula invalidez anular
+    presuncion presume presumen presumir presumirse presunto
     obligatorio obligatoria obligacion deber debe
     garantia fianza aval caucion hipoteca prenda
     propiedad dueno propietario inmueble casa terreno bienes

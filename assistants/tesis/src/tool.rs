@@ -38,6 +38,9 @@ pub(crate) struct SearchArguments {
     /// The conditions that the message itself states, without those of the topic.
     #[schemars(with = "serde_json::Value")]
     pub(crate) filtros_propios: Filters,
+    /// Words of a branch of law that is only part of a subject.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) rama: String,
     /// Registros to look up exactly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) registros: Vec<i64>,
@@ -268,6 +271,7 @@ impl Search {
             exclude: if is_filter_only && !solo_nuevas { BTreeSet::new() } else { citadas.clone() },
             // A request that consists only of filters has no meaning by which vectors could rank.
             vector: vector.filter(|_| !content_words(query).is_empty()),
+            any_word: !self.arguments.rama.is_empty() && self.arguments.rama == query,
             limit: MAX_ANSWER_SOURCES,
         };
         result.found = self.searcher.corpus.search(&self.scope, &request).await?;
@@ -278,7 +282,8 @@ impl Search {
         if result.found.is_empty() && is_filter_only && !self.arguments.solo_del_tema {
             // Finds tesis that pass the filters but are about another topic.
             let filters = self.arguments.filtros_propios.clone();
-            let request = SearchRequest { query: String::new(), filters, vector: None, ..request.clone() };
+            let (query, any_word) = (self.arguments.rama.clone(), true);
+            let request = SearchRequest { query, filters, vector: None, any_word, ..request.clone() };
             result.found = self.searcher.corpus.search(&self.scope, &request).await?;
             result.without_topic = !result.found.is_empty() && !solo_nuevas;
         }

@@ -1,5 +1,7 @@
 //! A message as the rules read it.
 
+mod filter;
+mod form;
 mod other;
 
 use threadkeep::core::text::content_terms;
@@ -50,7 +52,12 @@ impl Words {
         };
         let joined = self.joined();
         let asks = SEARCH_PHRASES.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
-        asks || self.begins_with_noun()
+        // `¿Y de comprobantes fiscales hay?`
+        let ends_with_have = self.words.last().is_some_and(|word| HAVE.contains(&word.as_str()))
+            && (self.is(0, &["de", "sobre"]) || self.is(0, &["y", "e"]) && self.is(1, &["de", "sobre"]));
+        asks || ends_with_have
+            || self.asks_for_any()
+            || self.begins_with_noun()
             || (0..self.words.len()).any(|index| {
                 let word = self.at(index);
                 let is_verb = SEARCH.contains(&word) && (word != "consulta" || index <= 1);
@@ -61,6 +68,31 @@ impl Words {
                 let gives = GIVE.contains(&word) && noun(index + 1, 3).is_some();
                 is_verb || has || gives
             })
+    }
+
+    /// `¿hay alguna donde el deudor sea el que recurre?`
+    fn asks_for_any(&self) -> bool {
+        let any = ["alguna", "alguno", "algunas", "algo", "una"];
+        let links = [
+            "donde",
+            "que",
+            "en",
+            "sobre",
+            "contra",
+            "con",
+            "para",
+            "de",
+            "del",
+            "acerca",
+            "relacionada",
+            "relacionado",
+        ];
+        (0..self.words.len()).any(|index| {
+            HAVE.contains(&self.at(index))
+                && self.is(index + 1, &any)
+                && self.is(index + 2, &links)
+                && self.words.len() > index + 3
+        }) && filters::split(&self.joined()).filters.is_empty()
     }
 
     /// `tesis de …`, `criterios sobre …`, after words that only open the message.
@@ -204,86 +236,12 @@ impl Words {
         // `¿Y los supuestos de excepción están enumerados?` stays with words of the answer.
         let stays = vocabulary.legal.is_empty() && vocabulary.unknown.len() <= 1 && vocabulary.topic >= 2;
         SWITCHES.iter().any(|switch| match switch.strip_prefix('^') {
-            Some(start) if start.starts_with("y ") => !stays && joined.starts_with(&format!(" {start} ")),
+            Some(start) if ["y el", "y la", "y los", "y las"].contains(&start) => {
+                !stays && joined.starts_with(&format!(" {start} "))
+            }
             Some(start) => joined.starts_with(&format!(" {start} ")),
             None => joined.contains(&format!(" {switch} ")),
         })
-    }
-
-    /// Whether the message states a filter for a search, rather than a question about a source: `¿es de la Décima Época?`
-    pub(super) fn states_filter(&self, message: &str) -> bool {
-        let found = filters::split(message);
-        if found.filters.is_empty() {
-            return false;
-        }
-        let asks_about =
-            ["es", "son", "era", "fue", "emitio", "emitieron", "dicto", "que", "cual", "aplica", "obliga", "pertenece"];
-        let is_question = asks_about.iter().any(|word| self.words.iter().any(|own| own == word));
-        let joined = self.joined();
-        let is_request = [
-            "solo ",
-            "solamente ",
-            "unicamente ",
-            "que sea",
-            "que si sea",
-            "que no sea",
-            "nada mas ",
-            "nomas ",
-            " misma epoca ",
-            " misma materia ",
-            "filtra",
-            "limita",
-            "restringe",
-            "acota",
-            "quita",
-            "excluye",
-            "descarta",
-            "elimina",
-            " que hay ",
-            " que tienes ",
-            " que tiene ",
-            " que traes ",
-            " que manejas ",
-            " hay algo ",
-        ]
-        .iter()
-        .any(|word| joined.contains(word));
-        is_request || !is_question && !self.points_back() && !self.selects_one_source()
-    }
-
-    /// Whether the message restricts what was shown: `nada más las de la Segunda Sala`.
-    pub(super) fn restricts(&self) -> bool {
-        let joined = self.joined();
-        let phrases = [
-            "solo las ",
-            "nada mas las ",
-            "nomas las ",
-            "unicamente las ",
-            "solamente las ",
-            "descarta",
-            "excluye",
-            "quita",
-        ];
-        let asks = ["que", "cual", "quien", "cuando"].iter().any(|word| self.words.iter().any(|own| own == word));
-        !asks && phrases.iter().any(|phrase| joined.contains(&format!(" {phrase}")))
-    }
-
-    /// Whether the message rejects a source: `esa no me sirve`, `mejor no uso esa`.
-    pub(super) fn rejects_source(&self) -> bool {
-        let joined = self.joined();
-        let phrases = [
-            "esa no me sirve",
-            "esa no sirve",
-            "esa no es",
-            "esa ya no",
-            "no uso esa",
-            "no usare esa",
-            "no quiero esa",
-            "no me sirve esa",
-            "esa no la quiero",
-            "esa no la uso",
-        ];
-        phrases.iter().any(|phrase| joined.contains(&format!(" {phrase} ")))
     }
 
     /// Whether the message draws a conclusion from the answer: `entonces si me enteré hace tres años, ¿ya no?`
@@ -320,25 +278,6 @@ impl Words {
         before_colon.is_some_and(|head| is_subject(head, 1)) || sentence.is_some_and(|last| is_subject(last, 2))
     }
 
-    /// Whether a message selects one source by a filter: `cítame la del Pleno`, `la de penal`.
-    pub(super) fn selects_one_source(&self) -> bool {
-        let before = ["", "y", "vez", "solo", "solamente", "unicamente", "mejor", "ok", "bueno", "ahora", "entonces"];
-        (0..self.words.len()).any(|index| {
-            let previous = self.at(index.wrapping_sub(1));
-            let is_request = IMPERATIVES.contains(&previous)
-                || previous.len() > 4 && previous.ends_with("me") && !SEARCH.contains(&previous);
-            let name = format!(
-                "{} {}",
-                self.at(index + 1),
-                self.words[(index + 2).min(self.words.len())..].iter().take(3).cloned().collect::<Vec<_>>().join(" ")
-            );
-            self.at(index) == "la"
-                && self.is(index + 1, &["de", "del"])
-                && (is_request || before.contains(&previous) || index == 0)
-                && !filters::split(&format!("la {name}")).filters.is_empty()
-        })
-    }
-
     /// Whether the message refers to the last answer or to one of its sources.
     pub(super) fn points_back(&self) -> bool {
         (0..self.words.len()).any(|index| {
@@ -352,7 +291,10 @@ impl Words {
                     _ => true,
                 };
             let is_ordinal = ORDINALS.contains(&word)
-                && !self.is(index + 1, &["sala", "instancia", "epoca", "vez", "parte", "semana"])
+                && !self.is(
+                    index + 1,
+                    &["sala", "instancia", "epoca", "vez", "parte", "semana", "cosa", "duda", "pregunta", "favor"],
+                )
                 && self.is_reference(index);
             let is_speech = [
                 "citaste",
@@ -466,8 +408,10 @@ impl Words {
     /// Whether the message names a source by its position: `explica más la última`.
     pub(super) fn names_source(&self) -> bool {
         (0..self.words.len()).any(|index| {
-            let is_other =
-                self.is(index + 1, &["sala", "instancia", "epoca", "vez", "tema", "pregunta", "duda", "consulta"]);
+            let is_other = self.is(
+                index + 1,
+                &["sala", "instancia", "epoca", "vez", "tema", "pregunta", "duda", "consulta", "cosa", "favor"],
+            );
             let ordinal = ORDINALS.contains(&self.at(index)) && !is_other && self.is_reference(index);
             ordinal
                 || DEICTIC.contains(&self.at(index)) && (self.is(index + 1, &NOUNS) || self.is(index + 1, &ORDINALS))
@@ -479,6 +423,10 @@ impl Words {
         let next = self.at(index + 1);
         // `Llamamiento a tercero`
         if self.at(index) == "tercero" && !self.is(index.wrapping_sub(1), &["el", "lo", "ese"]) {
+            return false;
+        }
+        // `¿Y de la Quinta?` asks for the época.
+        if self.at(index) == "quinta" && filters::split(&self.joined()).filters.epocas.contains(&5) {
             return false;
         }
         if next == "a" && self.at(index + 2).parse::<u32>().is_ok() {

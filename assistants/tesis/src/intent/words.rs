@@ -101,6 +101,18 @@ pub(crate) fn talk() -> impl Iterator<Item = &'static str> {
     lists.into_iter().flat_map(|list| list.iter().copied())
 }
 
+/// Pairs of words that replace each other when a question names one: after `suspensión definitiva`, `¿y la provisional?`
+const OPPOSITES: [(&str, &str); 4] =
+    [("provisional", "definitiva"), ("directo", "indirecto"), ("oral", "escrito"), ("aislada", "jurisprudencia")];
+
+/// Whether the words of a question name the opposite of a word, and not the word itself.
+pub(crate) fn is_opposite(word: &str, own: &[&str]) -> bool {
+    OPPOSITES.iter().any(|(one, other)| {
+        word == *one && own.contains(other) && !own.contains(one)
+            || word == *other && own.contains(one) && !own.contains(other)
+    })
+}
+
 /// Whether a folded word is ordinary, a function word, or used to talk about sources.
 pub(crate) fn is_known(word: &str) -> bool {
     is_ordinary(word)

@@ -120,8 +120,21 @@ impl Words {
     /// recommended bank.
     pub(in crate::intent) fn asks_other_task(&self, vocabulary: &Vocabulary) -> bool {
         let is_other = |index: usize| OTHER_TASKS.contains(&self.at(index));
-        let makes =
-            ["haces", "hazme", "haz", "cuentame", "escribe", "escribeme", "dame", "resuelves", "resuelveme", "ayudas"];
+        let makes = [
+            "haces",
+            "hazme",
+            "haz",
+            "cuentame",
+            "escribe",
+            "escribeme",
+            "dame",
+            "resuelves",
+            "resuelveme",
+            "ayudas",
+            "pedir",
+            "pides",
+            "pideme",
+        ];
         let asks_for_task = vocabulary.legal.is_empty()
             && (0..self.words.len()).any(|verb| self.is(verb, &makes) && (verb + 1..verb + 6).any(is_other));
         let is_number = |index: usize| !self.at(index).is_empty() && self.at(index).chars().all(|c| c.is_ascii_digit());
@@ -129,7 +142,37 @@ impl Words {
         let is_sum = self.joined().contains(" cuanto es ")
             && (1..self.words.len())
                 .any(|index| self.is(index, &operators) && is_number(index - 1) && is_number(index + 1));
-        asks_for_task || is_sum || self.asks_for_product()
+        asks_for_task || is_sum || self.asks_for_product() || self.asks_everyday_fact(vocabulary)
+    }
+
+    /// Whether the message asks for a fact of everyday life, which no legal source states: the weather, a result, a price.
+    fn asks_everyday_fact(&self, vocabulary: &Vocabulary) -> bool {
+        let joined = self.joined();
+        let has = |phrases: &[&str]| phrases.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+        let asks_degrees = has(&["cuantos grados", "que temperatura", "que clima"])
+            && has(&["hay", "hace", "hizo", "estan", "estamos", "hara", "hoy", "manana"]);
+        asks_degrees
+            || vocabulary.legal.is_empty()
+                && has(&[
+                    "va a llover",
+                    "esta lloviendo",
+                    "el clima",
+                    "pronostico del tiempo",
+                    "tipo de cambio",
+                    "precio del dolar",
+                    "a como esta el dolar",
+                    "a como amanecio el dolar",
+                    "cuanto esta el dolar",
+                    "quien gano el",
+                    "quien gano la",
+                    "quien va ganando",
+                    "a que hora juega",
+                    "como quedo el partido",
+                    "el marcador",
+                    "que pelicula",
+                    "que serie",
+                    "la capital de",
+                ])
     }
 
     /// Whether the message asks to recommend something other than law or sources: `¿qué banco me recomiendas?`
@@ -173,6 +216,8 @@ impl Words {
         let is_elliptic = self.is(0, &["y", "o", "pero", "tambien", "tampoco", "incluso", "aunque"])
             || self.is(0, &SUBJECTLESS)
             || is_about_sources;
-        !vocabulary.is_about_law && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
+        !vocabulary.is_about_law
+            && !(has_sources && self.asks_format())
+            && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
     }
 }

@@ -26,6 +26,8 @@ const SOURCE_NOUNS: [&str; 10] = [
 ];
 /// Verbs with a source as their subject: `¿cuál habla de la garantía?`
 const SAYS: [&str; 9] = ["habla", "hablan", "hablaba", "trata", "tratan", "trataba", "menciona", "refiere", "compara"];
+/// Verbs that say what kind of source it is: `la que no sea penal`.
+const IS: [&str; 6] = ["es", "son", "sea", "sean", "era", "fue"];
 /// The points for a word that a text contains as typed, in another form, or only as a related word.
 const TYPED: usize = 6;
 const SAME_STEM: usize = 4;
@@ -45,8 +47,9 @@ pub(crate) struct Description {
 impl Description {
     /// Reads the words of a description; `None` if they say nothing about a topic.
     fn of(body: &str) -> Option<Self> {
-        // `La que no es penal` says what the source is not.
-        if body.split_whitespace().next() == Some("no") {
+        // `La que no es penal` says what the source is not, but `la que no detiene el proceso` says what it is about.
+        let mut words = body.split_whitespace();
+        if words.next() == Some("no") && words.next().is_none_or(|verb| IS.contains(&verb) || SAYS.contains(&verb)) {
             return None;
         }
         let body = crate::filters::split(body).rest;
@@ -186,7 +189,7 @@ fn rejected(message: &str) -> Option<Description> {
     let links = |at: usize| usize::from(["de", "del", "sobre", "a", "al", "con"].contains(&word(at)));
     let start = (0..words.len()).find_map(|at| {
         let denies = is_article(at) && word(at + 1) == "que" && word(at + 2) == "no";
-        let is_verb = ["sea", "es", "sean", "son"].contains(&word(at + 3)) || SAYS.contains(&word(at + 3));
+        let is_verb = IS.contains(&word(at + 3)) || SAYS.contains(&word(at + 3));
         let excepts = ["menos", "excepto", "salvo", "no"].contains(&word(at))
             && is_article(at + 1)
             && ["de", "del"].contains(&word(at + 2))
@@ -422,6 +425,27 @@ mod tests {
 
     // S3.51
     #[test]
+    fn sources_are_named_by_what_they_are_not() {
+        let items = [
+            item("SUSPENSIÓN EN MATERIA PENAL. ORDEN DE APREHENSIÓN.", "Queda a disposición del juez."),
+            item("SUSPENSIÓN DEFINITIVA.", "No paraliza el procedimiento."),
+        ];
+        let items: Vec<&Item> = items.iter().collect();
+        for (message, expected) in [
+            ("muéstrame la que no sea de aprehensión", Some(vec![1])),
+            ("la clave de la que no habla del procedimiento", Some(vec![0])),
+            ("todas menos la de la aprehensión", Some(vec![1])),
+            ("la que no trata de alimentos", None),
+            ("la que no paraliza el procedimiento", None),
+        ] {
+            assert_eq!(not_rejected(message, &items), expected, "{message}");
+        }
+        assert_eq!(described(&descriptions("la que no paraliza el procedimiento"), &items), [1]);
+        assert_eq!(described(&descriptions("compárala con la de la aprehensión"), &items), [0]);
+    }
+
+    // S3.51
+    #[test]
     fn positions_count_over_the_whole_conversation() {
         for (message, expected) in [
             ("¿cuál fue la primera que me diste en toda la plática?", Some(1)),
@@ -444,6 +468,7 @@ mod tests {
             ("¿y la tercera?", &[1], vec![3]),
             ("¿qué dijo la Primera Sala?", &[], vec![]),
             ("¿qué sala emitió esa?", &[2], vec![2]),
+            ("el registro de esa última", &[1], vec![1]),
             ("¿en qué se diferencian las dos?", &[], vec![1, 2]),
             ("dame detalles", &[2], vec![]),
         ] {

@@ -22,7 +22,7 @@ const STOP_WORDS: &str = "
     dice dicen dijo establece establecen senala senalan significa significan entiende quiere decir refiere consiste
     instancia instancias sala salas ok okay oki vale orale sale general
     excluye excluyendo quita quitando descarta descartando elimina excepto salvo quitame quiteme quite excluya excluyeme descarte descartame elimine eliminame omite corte materia materias perdon quise decir refiero
-    partir reves dejame dejeme pongas ponga incluyas incluya muestres traigas metas busques cites porfa
+    cambio cambiando cambiemos partir reves dejame dejeme pongas ponga incluyas incluya muestres traigas metas busques cites porfa
     cual cuales cuando como donde porque qué real mexico mexicano mexicana legal legales derecho";
 
 /// Groups of words for the same concept; the words in a group are related to each other.
@@ -73,7 +73,7 @@ const GROUPS: &str = "
     sentencia resolucion fallo laudo
     recurso impugnar impugnacion apelacion revision queja inconformarse apelar
     demanda demandar demandado demandante actor quejoso
-    suspension suspender suspenda paralizar detenga medida cautelar
+    suspension suspender suspenda paralizar paraliza detenga detiene impide medida cautelar
     notificacion notificar emplazamiento notificaciones emplazar avisar
     municipio municipal ayuntamiento municipales
     huelga paro sindicato sindical coalicion

@@ -291,10 +291,14 @@ impl Reader<'_> {
             && !self.words.contains(&"aislada")
             && !self.words.contains(&"aisladas");
         // `Déjame puras obligatorias`, but not `¿son obligatorias?`
-        let names_force = (1..=2).any(|back| {
-            ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "sea", "sean", "las"]
-                .contains(&self.before(at, back))
-        }) && !["que", "cual", "por", "para"].contains(&self.before(at, 3));
+        // `¿Esa es obligatoria o nomás orientadora?` asks for the kind.
+        let asks_force = ["es", "son", "o"].iter().any(|word| self.words.contains(word));
+        let names_force = !asks_force
+            && (1..=2).any(|back| {
+                ["solo", "solamente", "unicamente", "puras", "pura", "nomas", "sea", "sean", "las"]
+                    .contains(&self.before(at, back))
+            })
+            && !["que", "cual", "por", "para"].contains(&self.before(at, 3));
         let tipo = match self.word(at) {
             "obligatoria" | "obligatorias" | "vinculantes" if names_force && is_negated => "Aislada",
             "obligatoria" | "obligatorias" | "vinculantes" if names_force => "Jurisprudencia",

@@ -93,7 +93,8 @@ fn topic_words(topic: &str, own: &str) -> String {
     let content = content_words(topic);
     let words: Vec<&str> = content.split_whitespace().collect();
     let mut ranked: Vec<(u8, &str)> = Vec::new();
-    for (at, word) in words.iter().enumerate().filter(|(_, word)| !is_replaced(word)) {
+    let is_word = |word: &str| word.len() > 2 && word.chars().all(char::is_alphabetic);
+    for (at, word) in words.iter().enumerate().filter(|(_, word)| is_word(word) && !is_replaced(word)) {
         let is_modified = words.get(at + 1).is_some_and(|next| is_replaced(next));
         ranked.push((
             if is_modified {

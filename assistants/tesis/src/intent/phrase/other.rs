@@ -152,6 +152,7 @@ impl Words {
         let asks_degrees = has(&["cuantos grados", "que temperatura", "que clima"])
             && has(&["hay", "hace", "hizo", "estan", "estamos", "hara", "hoy", "manana"]);
         asks_degrees
+            || has(&["como quedo el partido", "el partido de ayer", "el partido de hoy"])
             || vocabulary.legal.is_empty()
                 && has(&[
                     "va a llover",

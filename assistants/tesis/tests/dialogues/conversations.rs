@@ -97,6 +97,20 @@ async fn filters_are_applied_with_the_topic_carried_over() {
     assert!(none.reply.contains("con el filtro Quinta Época") && none.sources.is_empty(), "{}", none.reply);
 }
 
+// S3.52
+#[tokio::test]
+async fn a_tesis_of_unknown_subject_is_not_excluded() {
+    let record = |id: i64, materias: serde_json::Value| json!({"idTesis": id, "rubro": "SUSPENSIÓN. EFECTOS.", "texto": "Rige hasta la sentencia.", "materias": materias});
+    let records =
+        [record(9_100_101, json!(["Penal"])), record(9_100_102, json!([])), record(9_100_103, json!(["Agraria"]))];
+    let env = TestEnv::with(&records, None, None).await;
+    let turn = env.conversation("ana").await.turn("suspensión que no sea penal").await;
+    let mut found = sources(&turn);
+    found.sort_unstable();
+    assert_eq!(found, [9_100_102, 9_100_103], "{}", turn.reply);
+    assert!(turn.reply.contains("no indica su materia"), "{}", turn.reply);
+}
+
 // S3.54
 #[tokio::test]
 async fn registros_and_claves_are_looked_up_exactly() {

@@ -56,11 +56,10 @@ async fn dialogues_of_the_seventh_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-7.json"), least_percent: 97 })).await;
 }
 
-/// 143 of 185 required turns passed at the first run, with 1 wrong request and change, which are fixed. Its other failures have not been
-/// used.
+/// 143 of 185 required turns passed at the first run, with 3 wrong requests and 1 wrong change, which are fixed.
 #[tokio::test]
 async fn dialogues_of_the_eighth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/set-8.json"), least_percent: 76 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/set-8.json"), least_percent: 96 })).await;
 }
 
 async fn check(set: &Set) {

@@ -71,6 +71,12 @@ impl Cluster {
         if let Some(like) = command.like.clone() {
             let all = std::mem::take(&mut items);
             items = all.iter().filter(|item| is_like(&text(&item["metadata"]["name"]), &like)).cloned().collect();
+            // "The pods of checkout" are not those of `checkout-worker`.
+            let is_of = |item: &&Value| summarise(&kind, item).owner.is_some_and(|(_, owner)| owner == like);
+            let own: Vec<Value> = items.iter().filter(is_of).cloned().collect();
+            if kind.plural == "pods" && !own.is_empty() {
+                items = own;
+            }
             if items.is_empty() && kind.is_namespaced && self.has_namespace(&like).await {
                 // "prod pods": the word is the name of a namespace.
                 command = Command { namespace: Some(like), like: None, all_namespaces: false, ..command };

@@ -1,6 +1,7 @@
 //! What to do next for a message: commands, or an answer.
 
 mod again;
+mod all;
 mod changes;
 mod conditions;
 mod fallback;
@@ -96,6 +97,9 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(next) = several(message, conversation, &lexicon) {
         return next;
     }
+    if let Some(next) = all::several_reads(message, conversation, &lexicon) {
+        return next;
+    }
     let request = read_request(message, &lexicon);
     if let Some(commands) = amended(&request, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
@@ -103,7 +107,9 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     let another = another_value(&request, conversation).or_else(|| {
         // The number comes first in the message, and its reasons follow.
         let whole = read(message, &lexicon);
+        // "Bob does not like 3. Then 2."
         another_number(&whole, conversation)
+            .or_else(|| another_number(&requests::last_sentence(message, &lexicon)?, conversation))
     });
     if let Some(commands) = another {
         return Planner { conversation, reading: request }.run_or_answer(commands);
@@ -127,6 +133,9 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     if request.act.is_none() && (request.has_schedule() && request.asks_politely() || reminds) {
         return reply(LATER);
     }
+    if let Some(next) = (Planner { conversation, reading: request.clone() }).in_both_places(&read(message, &lexicon)) {
+        return next;
+    }
     if let Some(unclear) = is_several_requests(&request) {
         return unclear;
     }
@@ -136,6 +145,10 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     let promoted = (Planner { conversation, reading: request.clone() }).promotion().filter(|_| request.act.is_none());
     if let Some(Next::Run(commands)) = promoted {
         return Planner { conversation, reading: request }.run_or_answer(commands);
+    }
+    let asked = Planner { conversation, reading: request.clone() };
+    if let Some(reading) = asked.of_another_kind().or_else(|| asked.as_was_explained()) {
+        return Planner { conversation, reading }.wanted();
     }
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
@@ -220,7 +233,12 @@ impl Planner<'_> {
         };
         let is_empty_list = |step: &&&Step| {
             let is_list = step.command.verb == Verb::Get && step.command.name.is_none();
-            is_list && done.len() > 1 && step.outcome.as_ref().is_some_and(|outcome| outcome.objects.is_empty())
+            // In "services and deployments in prod", each list is asked for.
+            let is_asked = self.reading.has("and") && self.reading.kind.is_some();
+            is_list
+                && !is_asked
+                && done.len() > 1
+                && step.outcome.as_ref().is_some_and(|outcome| outcome.objects.is_empty())
         };
         let mut shown: Vec<&Step> =
             done.iter().filter(|step| !is_extra(step) && !is_empty_list(step)).copied().collect();
@@ -284,6 +302,9 @@ impl Planner<'_> {
     }
 
     fn wanted(&self) -> Next {
+        if let Some(next) = self.same_question() {
+            return next;
+        }
         if self.reading.verb.is_none_or(Verb::is_read) || self.reading.act == Some(Act::Spoken) {
             let explained = self.why_not().or_else(|| self.explain_return()).or_else(|| self.explain());
             if let Some(next) = explained {
@@ -302,6 +323,15 @@ impl Planner<'_> {
             && self.reading.act.is_none()
             && self.reading.verb.is_none_or(Verb::is_read)
         {
+            // "Who owns that pod?"
+            let is_about_person = self.reading.has_any(&["person", "team", "people", "human", "human", "contact"]);
+            let owns = self.reading.has_any(&["owns", "owner", "manages", "controls", "created"]);
+            if let Found::One(object) = refer::focus(self.conversation, Verb::Describe, None, None)
+                && let Some((kind, owner)) = object.owner.as_ref().filter(|_| owns && !is_about_person)
+            {
+                let kind = crate::kinds::Kind::find(kind).map_or_else(|| kind.clone(), |kind| kind.singular);
+                return reply(format!("Pod {} belongs to {kind} {owner}.", object.name));
+            }
             return reply(
                 "The cluster does not say who: it has no names of people, only labels and annotations (“describe deployment NAME”).",
             );
@@ -363,6 +393,15 @@ impl Planner<'_> {
             return self.of_verb(Verb::Get);
         }
         self.of_verb(verb)
+    }
+
+    /// Returns the number of names of objects in a message.
+    fn named_objects(&self) -> usize {
+        let is_object = |name: &&String| {
+            !self.conversation.namespaces.contains(name)
+                && refer::known(self.conversation, name, Verb::Get, &self.reading) != Found::None
+        };
+        self.reading.names.iter().filter(is_object).count()
     }
 
     /// Returns the namespaces of the cluster that a message names.
@@ -435,6 +474,8 @@ impl Planner<'_> {
                 reads => Next::Run(reads.into_iter().map(|read| self.with_log_options(read)).collect()),
             },
             Act::Same => self.same(),
+            // "Compare the replicas of api and api-gateway".
+            Act::Compare if self.named_objects() > 1 => self.of_verb(Verb::Get),
             Act::Compare => match answers::compare(self.conversation) {
                 Some((text, _)) => reply(text),
                 None if answers::compare_last_two(self.conversation).is_some() => {
@@ -468,6 +509,9 @@ impl Planner<'_> {
                 return reply(answers::waiting(requested));
             }
         }
+        if let Some(text) = self.continued_comparison() {
+            return reply(text);
+        }
         if let Some(verb) = self.continued_verb() {
             return self.of_verb(verb);
         }
@@ -475,6 +519,10 @@ impl Planner<'_> {
             && let Some(verb) = self.continued_pick()
         {
             return self.of_verb(verb);
+        }
+        // "The pods of checkout".
+        if reading.pick.is_none() && reading.is_plural && reading.names.len() == 1 {
+            return self.of_verb(Verb::Get);
         }
         if reading.pick.is_some() || (reading.kind.is_some() && !reading.names.is_empty()) {
             return self.of_verb(Verb::Describe);

@@ -1,11 +1,15 @@
 //! What words refer to: objects of earlier answers and requests.
 
-use crate::cluster::{ObjectSummary, Outcome};
-use crate::command::{Command, Verb};
-use crate::conversation::{Conversation, Exchange, Step};
-use crate::kinds::{Kind, SCALABLE, WORKLOADS};
+mod subjects;
 
-use super::words::{Act, Lexicon, Pick, Reading, State, read, words_of};
+use crate::cluster::ObjectSummary;
+use crate::command::{Command, Verb};
+use crate::conversation::{Conversation, Exchange};
+use crate::kinds::{SCALABLE, WORKLOADS};
+
+use super::words::{Pick, Reading, State};
+pub(crate) use subjects::spoken_of;
+pub(super) use subjects::{focus, listed, running, shown_objects, subjects};
 
 /// The result of looking for an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,155 +79,6 @@ fn unique(objects: Vec<ObjectSummary>) -> Vec<ObjectSummary> {
         }
     }
     found
-}
-
-/// Returns the object of a command.
-fn of_command(command: &Command, objects: &[ObjectSummary]) -> Option<ObjectSummary> {
-    let name = command.name.clone()?;
-    let kind = Kind::find(command.kind.as_deref()?)?.plural;
-    let found = objects.iter().find(|object| object.name == name && object.kind == kind);
-    let namespace = command.namespace.clone().unwrap_or_default();
-    Some(found.cloned().unwrap_or(ObjectSummary { kind, name, namespace, ..ObjectSummary::default() }))
-}
-
-fn outcome_of(step: &Step) -> Option<&Outcome> {
-    step.outcome.as_ref()
-}
-
-/// Returns the objects that an exchange was about: those that it named, or else those that it listed.
-pub(super) fn subjects(exchange: &Exchange) -> Vec<ObjectSummary> {
-    let requested: Vec<ObjectSummary> =
-        exchange.requested.iter().filter_map(|requested| of_command(&requested.command, &[])).collect();
-    if !requested.is_empty() {
-        return unique(requested);
-    }
-    let steps = exchange.steps.iter().filter(|step| step.command.verb != Verb::Find);
-    let named: Vec<ObjectSummary> = steps
-        .filter_map(|step| {
-            let outcome = outcome_of(step);
-            let command = outcome.map_or(&step.command, |outcome| &outcome.command);
-            of_command(command, outcome.map_or(&[], |outcome| &outcome.objects))
-        })
-        .collect();
-    if !named.is_empty() {
-        return unique(named);
-    }
-    unique(listed(exchange))
-}
-
-/// Returns the objects that an exchange listed, in the order of the list. Results of a search count only if the user was asked
-/// about them; otherwise no one saw them.
-pub(super) fn listed(exchange: &Exchange) -> Vec<ObjectSummary> {
-    if !exchange.offered.is_empty() {
-        return exchange.offered.clone();
-    }
-    let steps = exchange.steps.iter().filter(|step| (step.command.verb == Verb::Find) == exchange.asked);
-    steps.filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
-}
-
-/// Returns all objects in the results of an exchange.
-pub(super) fn shown_objects(exchange: &Exchange) -> impl Iterator<Item = &ObjectSummary> {
-    exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| &outcome.objects)
-}
-
-/// Returns the names of the objects that the conversation was about last, and of their workloads.
-pub(crate) fn spoken_of(conversation: &Conversation) -> Vec<String> {
-    let last = conversation.earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty());
-    let objects = last.filter(|objects| objects.len() <= 3).unwrap_or_default();
-    let names =
-        objects.into_iter().flat_map(|object| [Some(object.name), object.owner.map(|(_, owner)| owner)]).flatten();
-    // A command that was refused, such as `kubectl edit`, is about its object.
-    let refused = conversation.earlier.last().filter(|last| is_without_effect(last));
-    names.chain(refused.into_iter().flat_map(|last| words_of(&last.said))).collect()
-}
-
-fn is_without_effect(exchange: &Exchange) -> bool {
-    exchange.steps.is_empty() && exchange.requested.is_empty() && !exchange.asked
-}
-
-/// Returns the object of a command that was refused by name.
-fn refused_object(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummary> {
-    let reading = read(&exchange.said, &Lexicon::of(conversation));
-    match (&reading.names[..], reading.act) {
-        ([name, ..], Some(Act::Refused(_))) => match known(conversation, name, Verb::Describe, &reading) {
-            Found::One(object) => vec![object],
-            _ => Vec::new(),
-        },
-        _ => Vec::new(),
-    }
-}
-
-/// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
-pub(super) fn focus(conversation: &Conversation, verb: Verb, kind: Option<&str>, namespace: Option<&str>) -> Found {
-    for exchange in conversation.earlier.iter().rev() {
-        let subjects =
-            if is_without_effect(exchange) { refused_object(conversation, exchange) } else { subjects(exchange) };
-        let subjects = subjects.into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
-        let fitting: Vec<ObjectSummary> = unique(subjects.filter_map(|object| fitting(&object, verb, kind)).collect());
-        if !fitting.is_empty() {
-            return Found::of(narrowed(conversation, exchange, fitting, verb));
-        }
-    }
-    Found::None
-}
-
-/// Of several objects of an answer, the one that the question was about: the only one that restarted, that has a problem, or that is
-/// new; of a workload and its pods, the workload, if the verb only reads.
-fn narrowed(
-    conversation: &Conversation,
-    exchange: &Exchange,
-    objects: Vec<ObjectSummary>,
-    verb: Verb,
-) -> Vec<ObjectSummary> {
-    if objects.len() < 2 {
-        return objects;
-    }
-    let workloads: Vec<&ObjectSummary> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
-    if let [workload] = workloads[..] {
-        let is_part = |object: &ObjectSummary| {
-            object == workload
-                || object.kind == "pods" && object.owner.as_ref().is_some_and(|(_, owner)| *owner == workload.name)
-        };
-        if verb.is_read() && objects.iter().all(is_part) {
-            return vec![workload.clone()];
-        }
-    }
-    let said = exchange.said.to_lowercase();
-    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let only = |fits: &dyn Fn(&ObjectSummary) -> bool| {
-        let found: Vec<&ObjectSummary> =
-            objects.iter().filter(|object| object.kind == "pods" && fits(object)).collect();
-        match found[..] {
-            [one] => Some(vec![one.clone()]),
-            _ => None,
-        }
-    };
-    let found = if says(&["restart"]) {
-        only(&|object| object.restarts.is_some_and(|restarts| restarts > 0))
-    } else if says(&[
-        "crash",
-        "broken",
-        "fail",
-        "wrong",
-        "problem",
-        "unhealthy",
-        "down",
-        "pending",
-        "sick",
-        "red",
-        "stuck",
-        "odd",
-    ]) {
-        only(&|object| object.is_unhealthy)
-    } else if says(&["new", "come back", "came back", "is it back", "recreated", "replacement"]) {
-        let is_before = |other: &&Exchange| !std::ptr::eq(*other, exchange);
-        let before: Vec<&ObjectSummary> =
-            conversation.earlier.iter().filter(is_before).flat_map(shown_objects).collect();
-        only(&|object| !before.iter().any(|known| known.name == object.name && known.namespace == object.namespace))
-    } else {
-        None
-    };
-    found.unwrap_or(objects)
 }
 
 /// From the description of a workload, keeps only the pods, which are what it lists.
@@ -368,9 +223,23 @@ pub(super) fn unhealthy(conversation: &Conversation, reading: &Reading, verb: Ve
 
 /// Looks for a name among the objects of the conversation, and then among those of the cluster.
 pub(super) fn known(conversation: &Conversation, name: &str, verb: Verb, reading: &Reading) -> Found {
-    match named(conversation, name, verb, reading) {
-        Found::None => mentioned(conversation, name, verb, reading),
-        found => found,
+    let found = named(conversation, name, verb, reading);
+    let spoken: &[ObjectSummary] = match &found {
+        Found::None => return mentioned(conversation, name, verb, reading),
+        Found::One(object) => std::slice::from_ref(object),
+        Found::Several(objects) => objects,
+    };
+    // "And the plain checkout?" after `checkout-worker`: beside it, there is an object that has exactly this name.
+    let is_beside = |object: &&ObjectSummary| {
+        object.name == name && spoken.iter().all(|other| other.name != name && other.namespace == object.namespace)
+    };
+    let exact = conversation.mentioned.iter().flatten().filter(is_beside);
+    let is_part = |other: &ObjectSummary| other.owner.as_ref().is_some_and(|(_, owner)| owner == name);
+    let exact: Vec<ObjectSummary> =
+        unique(exact.filter_map(|object| fitting(object, verb, reading.kind.as_deref())).collect());
+    match exact.len() {
+        1 if !spoken.iter().any(is_part) => Found::of(exact),
+        _ => found,
     }
 }
 

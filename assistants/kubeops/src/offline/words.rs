@@ -197,6 +197,9 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
         reading.is_plural = false;
     }
     reading.read_references(&joined, &mut used);
+    // "Let pods land there again".
+    reading.pronoun |=
+        matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain)) && reading.has("there");
     reading.read_state();
     reading.read_names(&originals, &used, lexicon);
     reading.read_known_namespace(lexicon);

@@ -50,6 +50,22 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
     let is_newest = conversation.earlier.last().is_some_and(|newest| !newest.requested.is_empty());
     let adds = reading.has_any(&["too", "also", "same", "likewise", "ditto", "similarly"]) || reading.says("as well");
+    // "Same for web", after a look at another object: the look.
+    let changed = refer::subjects(last);
+    let is_of_change = |object: &ObjectSummary| {
+        changed.iter().any(|changed| {
+            let is_owner = object.owner.as_ref().is_some_and(|(_, owner)| *owner == changed.name);
+            is_owner || object.name == changed.name
+        }) || reading.names.contains(&object.name)
+    };
+    let verifies = |exchange: &&Exchange| {
+        matches!(read(&exchange.said, &Lexicon::of(conversation)).act, Some(Act::Outcome | Act::Repeat))
+    };
+    let looks = conversation.earlier.iter().rev().take_while(|exchange| exchange.requested.is_empty());
+    let looks = looks.filter(|exchange| !verifies(exchange));
+    let mut seen = looks.map(refer::subjects).filter(|subjects| !subjects.is_empty());
+    let names_change = reading.has_any(&["change", "restart", "scaling", "treatment", "fix", "update", "label"]);
+    let looked_elsewhere = seen.next().is_some_and(|subjects| !subjects.iter().any(is_of_change)) && !names_change;
     let first = reading
         .words
         .iter()
@@ -61,7 +77,12 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
     let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
-    if !(adds || corrects || continues) || is_other || has_verb || reading.asks() || command.verb == Verb::Apply {
+    if !(adds && !looked_elsewhere || corrects || continues)
+        || is_other
+        || has_verb
+        || reading.asks()
+        || command.verb == Verb::Apply
+    {
         return None;
     }
     // "And the logs?", "now 5 lines": about something else.
@@ -194,7 +215,17 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         || reading.asks()
         || reading.has_any(&["not", "dont", "never", "without", "except", "leave"]);
     // An answer names an object; a sentence with more names is about something else.
-    if names_verb || is_other || reading.names.len() > 2 {
+    // "Promote checkout from staging to prod", after a question about `api`: a message about another object is no answer.
+    let is_offered = |name: &String| {
+        last.offered.iter().any(|object| {
+            crate::cluster::likeness(&object.name, name).is_some() || object.namespace == *name || object.kind == *name
+        })
+    };
+    let is_about_other = !last.offered.is_empty()
+        && reading.words.len() > 3
+        && !reading.names.is_empty()
+        && !reading.names.iter().any(is_offered);
+    if names_verb || is_other || is_about_other || reading.names.len() > 2 {
         return reading;
     }
     // "3" to "how many?", and then "web" to "which?": all answers complete the first request.

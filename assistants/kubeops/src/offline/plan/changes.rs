@@ -272,6 +272,14 @@ impl Planner<'_> {
             .or_else(|| refer::last_namespace(self.conversation))
             .filter(|_| !reading.all_namespaces);
         let all = reading.all_namespaces || (namespace.is_none() && reading.unhealthy);
+        // "List its pods".
+        let of_it =
+            ["its pods", "their pods", "its replicas", "its instances"].iter().any(|phrase| reading.says(phrase));
+        let owner = match refer::focus(self.conversation, Verb::RolloutStatus, None, None) {
+            Found::One(owner) if of_it && reading.names.is_empty() && verb == Verb::Get => Some(owner),
+            _ => None,
+        };
+        let namespace = owner.as_ref().map(|owner| owner.namespace.clone()).or(namespace);
         // "Any failing pods" asks for the failing ones; "pods with their problems" does not exist.
         let unhealthy = verb == Verb::Get && reading.unhealthy;
         Command {
@@ -282,7 +290,9 @@ impl Planner<'_> {
             all_namespaces: all,
             unhealthy,
             selector: reading.selector.clone(),
-            like: reading.names.first().filter(|_| verb == Verb::Get).cloned(),
+            like: owner
+                .map(|owner| owner.name)
+                .or_else(|| reading.names.first().filter(|_| verb == Verb::Get).cloned()),
             ..Command::new(verb)
         }
     }

@@ -41,6 +41,10 @@ pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &
     let Some((condition, rest)) = split(message) else { return reply(UNDECIDED) };
     let mut reading = read(&rest, lexicon);
     let whole = read(message, lexicon);
+    // "If cache is down, restart web": the condition is about another object, which is not read.
+    if !reading.names.is_empty() && whole.names.iter().any(|name| !reading.names.contains(name)) {
+        return reply(UNDECIDED);
+    }
     if reading.names.is_empty() {
         reading.names = whole.names;
         reading.pronoun &= reading.names.is_empty();
@@ -262,6 +266,8 @@ fn split_problem(words: &[&str], plain: &[String], at: usize) -> Option<(Conditi
             }
             "is" | "are" | "still" | "really" | "of" | "the" | "actually" | "currently" | "completely" | "fully" => {}
             subject if SUBJECTS.contains(&subject) => {}
+            // "If checkout in prod is down".
+            _ if plain[end..].iter().take(5).any(|word| matches!(&**word, "is" | "are" | "isnt" | "isn't")) => {}
             _ => return None,
         }
         end += 1;

@@ -11,6 +11,8 @@ use super::{Next, Planner, reply};
 
 /// The maximum number of objects that are looked at for a question.
 const MAX_LOOKS: usize = 3;
+/// The maximum number of objects of which a line is shown for a question.
+const MAX_LINES: usize = 8;
 
 /// Words that make a question one about the cluster.
 const TOPICS: [&str; 60] = [
@@ -284,12 +286,10 @@ impl Planner<'_> {
                     && object.namespace == other.namespace
             })
         };
-        let commands: Vec<Command> = objects
-            .iter()
-            .filter(is_covered)
-            .take(MAX_LOOKS)
-            .map(|object| self.command(Verb::Describe, object))
-            .collect();
+        let shown: Vec<&ObjectSummary> = objects.iter().filter(is_covered).collect();
+        // Of more objects, a line of each.
+        let (verb, most) = if shown.len() > MAX_LOOKS { (Verb::Get, MAX_LINES) } else { (Verb::Describe, MAX_LOOKS) };
+        let commands: Vec<Command> = shown.into_iter().take(most).map(|object| self.command(verb, object)).collect();
         self.run_or_answer(commands)
     }
 

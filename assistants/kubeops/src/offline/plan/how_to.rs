@@ -43,7 +43,20 @@ const ASKS: [&str; 32] = [
 const USAGES: [(&[&str], &str, &str); 22] = [
     (&["allowed", "permission", "permissions", "may i", "rights"], "kubectl auth can-i VERB KIND", ""),
     (
-        &["previous logs", "before it crashed", "before it died", "before the crash", "last run"],
+        &[
+            "previous logs",
+            "before it crashed",
+            "before it died",
+            "before the crash",
+            "last run",
+            "already crashed",
+            "that crashed",
+            "has crashed",
+            "crashed container",
+            "previous container",
+            "that died",
+            "that restarted",
+        ],
         "kubectl logs POD --previous",
         "previous logs of POD",
     ),

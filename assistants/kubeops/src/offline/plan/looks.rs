@@ -175,6 +175,11 @@ impl Planner<'_> {
 
     /// "Why?": a look at what the last answer showed to be wrong.
     pub(super) fn why(&self) -> Next {
+        let failed =
+            self.conversation.earlier.last().and_then(|last| last.steps.iter().rev().find(|step| step.error.is_some()));
+        if let Some(Step { error: Some(error), command, .. }) = failed.filter(|step| !step.command.verb.is_read()) {
+            return reply(format!("Because `{}` failed: {error}", command.line()));
+        }
         for exchange in self.conversation.earlier.iter().rev() {
             let unhealthy: Vec<ObjectSummary> =
                 refer::listed(exchange).into_iter().filter(|object| object.is_unhealthy).take(3).collect();
@@ -294,6 +299,13 @@ impl Planner<'_> {
         };
         if let Some(pod) = objects.iter().find(crashes) {
             commands.push(Command { previous: true, tail: Some(20), ..self.command(Verb::Logs, pod) });
+        }
+        // What a job did is only in its log.
+        if let [job] = objects
+            && job.kind == "jobs"
+            && self.reading.act == Some(Act::Why)
+        {
+            commands.push(Command { tail: Some(5), ..self.command(Verb::Logs, job) });
         }
         Next::Run(commands)
     }

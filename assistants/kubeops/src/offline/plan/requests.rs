@@ -320,6 +320,12 @@ pub(super) fn is_several_requests(request: &Reading) -> Option<Next> {
     })
 }
 
+/// Reads the last of several sentences.
+pub(super) fn last_sentence(message: &str, lexicon: &Lexicon) -> Option<Reading> {
+    let sentences = sentences(message);
+    (sentences.len() > 1).then(|| sentences.last().map(|sentence| read(sentence, lexicon))).flatten()
+}
+
 /// Splits a message into sentences. A dot within a name or an image does not end one.
 fn sentences(message: &str) -> Vec<&str> {
     let mut sentences = Vec::new();

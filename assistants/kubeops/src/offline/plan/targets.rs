@@ -18,7 +18,7 @@ const MAX_EACH: usize = 5;
 /// The maximum number of words in a change that names no object, such as "raise the memory limit to 512Mi".
 const MAX_WORDS_OF_REMARK: usize = 8;
 /// The maximum number of names in a message that are looked for.
-const MAX_NAMES: usize = 3;
+const MAX_NAMES: usize = 5;
 
 /// The objects of a command, or what has to be done to find them.
 pub(super) enum Targets {
@@ -34,7 +34,7 @@ impl Planner<'_> {
         // "Pause it there, I want to see a few pods first": the kind belongs to something else.
         let kind = self.reading.kind.as_deref();
         let is_foreign = kind.is_some_and(|kind| refer::kinds_of(verb).is_some_and(|kinds| !kinds.contains(&kind)));
-        let says_it = self.reading.has("it") || !self.reading.names.is_empty() && kind != Some("pods");
+        let says_it = self.reading.has_any(&["it", "there"]) || !self.reading.names.is_empty() && kind != Some("pods");
         if is_foreign && says_it && !verb.is_read() {
             let reading = Reading { kind: None, is_plural: false, ..self.reading.clone() };
             return Planner { reading, ..*self }.targets(verb);
@@ -113,7 +113,9 @@ impl Planner<'_> {
         if is_change && (self.is_reference_unclear() || reading.is_described()) {
             return Targets::Then(reply(answers::ask_what(verb)));
         }
-        let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), reading.namespace.as_deref());
+        // "Staging is fine, restart it": the namespace of a remark does not say which object is meant.
+        let place = reading.namespace.as_deref().filter(|_| !is_change || !reading.remarks_on_namespace());
+        let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), place);
         if found == Found::None && reading.kind.is_some() && !is_change {
             return Targets::List;
         }
@@ -184,8 +186,10 @@ impl Planner<'_> {
             let is_unknown =
                 |name: &String| refer::known(self.conversation, name, Verb::Describe, &said) == Found::None;
             let names_known = !said.names.is_empty() && !said.names.iter().any(is_unknown);
-            let is_about_object =
-                !names_known && (!said.names.is_empty() || said.pick.is_some() || said.kind.is_some());
+            let is_about_object = !names_known
+                && (!said.names.is_empty()
+                    || said.pick.is_some()
+                    || said.kind.as_deref().is_some_and(|kind| kind != "namespaces"));
             if said.act.is_none() && is_about_object {
                 return true;
             }
@@ -257,7 +261,12 @@ impl Planner<'_> {
         if spoken_of.namespace == namespace || spoken_of.namespace.is_empty() {
             return None;
         }
-        Some(Targets::Objects(vec![ObjectSummary { namespace: namespace.to_owned(), ..spoken_of }]))
+        let there = ObjectSummary { namespace: namespace.to_owned(), ..spoken_of.clone() };
+        // "Delete it, the staging one is enough": the other one may be meant.
+        if !verb.is_read() && self.reading.remarks_on_namespace() {
+            return Some(Targets::Then(reply(answers::ask_which(&[spoken_of, there]))));
+        }
+        Some(Targets::Objects(vec![there]))
     }
 
     /// "Delete the lab namespace": the object is the namespace itself, not one in it.
@@ -501,16 +510,19 @@ impl Planner<'_> {
         }
     }
 
-    /// "Should be thumbs:0.9.9", without a name: the workload that runs the program of the image, never another one.
+    /// "Should be thumbs:0.9.9", "move it to api:3.2.0", without a name: a workload that runs the program of the image, never another one.
     fn of_image(&self, found: Found, verb: Verb) -> Found {
         let reading = &self.reading;
         let Some(image) = reading.image.as_ref().filter(|_| verb == Verb::SetImage) else { return found };
-        if !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() {
+        if !reading.names.is_empty() || reading.pick.is_some() {
             return found;
         }
-        let runs = |object: &ObjectSummary| object.image.is_empty() || is_same_program(&object.image, image);
+        let runs = |object: &ObjectSummary| is_same_program(&self.image_shown(object), image);
+        let is_open = |object: &ObjectSummary| self.image_shown(object).is_empty();
         match found {
-            Found::One(object) if !runs(&object) => Found::None,
+            Found::One(object) if !runs(&object) && !is_open(&object) => {
+                refer::running(self.conversation, &runs, reading.namespace.as_deref())
+            }
             Found::Several(objects) => {
                 let running: Vec<ObjectSummary> = objects.iter().filter(|object| runs(object)).cloned().collect();
                 if running.is_empty() { Found::Several(objects) } else { Found::of(running) }
@@ -519,8 +531,32 @@ impl Planner<'_> {
         }
     }
 
+    /// Returns the image of an object, as the conversation or the cluster shows it; empty if it is not known.
+    fn image_shown(&self, object: &ObjectSummary) -> String {
+        if !object.image.is_empty() {
+            return object.image.clone();
+        }
+        let shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+        let same = |other: &&ObjectSummary| {
+            (&other.kind, &other.name, &other.namespace) == (&object.kind, &object.name, &object.namespace)
+                && !other.image.is_empty()
+        };
+        let mut all = self.conversation.mentioned.iter().flatten().chain(shown).filter(same);
+        all.next().map(|other| other.image.clone()).unwrap_or_default()
+    }
+
+    /// "The last lines before it died": of several pods, those that restarted.
+    fn restarted_of(&self, found: Found, verb: Verb) -> Found {
+        let Found::Several(objects) = found else { return found };
+        let restarted: Vec<ObjectSummary> =
+            objects.iter().filter(|object| object.restarts.is_some_and(|restarts| restarts > 0)).cloned().collect();
+        let asks_for_restarts = verb == Verb::Logs && self.reading.previous
+            || verb.is_read() && !self.reading.each && self.reading.has_any(&["restarted", "restarts"]);
+        if asks_for_restarts && !restarted.is_empty() { Found::of(restarted) } else { Found::Several(objects) }
+    }
+
     fn found(&self, found: Found, verb: Verb) -> Targets {
-        match self.of_image(self.unhealthy_of(found), verb) {
+        match self.of_image(self.restarted_of(self.unhealthy_of(found), verb), verb) {
             Found::One(object) => Targets::Objects(vec![object]),
             Found::Several(objects)
                 if self.reading.each || (self.reading.has("and") && self.reading.names.len() > 1) =>

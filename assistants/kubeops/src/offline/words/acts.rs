@@ -154,7 +154,8 @@ impl Reading {
             "compare",
             "behind",
             "outdated",
-        ]) {
+        ]) || self.has("which") && self.has_any(&["newer", "older", "ahead"]) && self.names.is_empty()
+        {
             return Some(Act::Compare);
         }
         if let Some(act) = self.align_act() {
@@ -173,6 +174,14 @@ impl Reading {
             && !self.unhealthy;
         if is_same {
             return Some(Act::Same);
+        }
+        // "Hm, what went wrong?"
+        let asks_why = ["what went wrong", "whats gone wrong", "so why did it", "so why is it", "and why did it"]
+            .iter()
+            .any(|phrase| self.says(phrase))
+            && self.words.len() <= 8;
+        if asks_why && self.kind.is_none() && self.names.is_empty() && self.namespace.is_none() {
+            return Some(Act::Why);
         }
         if short
             && (matches!(
@@ -448,14 +457,17 @@ impl Reading {
             "same again",
             "what remains",
         ];
-        is_plain
-            && self.namespace.is_none()
-            && self.state.is_none()
-            && self.pick.is_none()
-            && !self.unhealthy
-            && REPEATS.iter().any(|phrase| self.says(phrase))
-            && self.words.len() <= 7
-            && !joined.contains("how many")
+        let asks_names =
+            matches!(joined, "names" | "their names" | "the names" | "list them" | "which ones" | "names please");
+        is_plain && asks_names
+            || is_plain
+                && self.namespace.is_none()
+                && self.state.is_none()
+                && self.pick.is_none()
+                && !self.unhealthy
+                && REPEATS.iter().any(|phrase| self.says(phrase))
+                && self.words.len() <= 7
+                && !joined.contains("how many")
     }
 
     /// Whether a word is used as the command that it names, not as part of a sentence.
@@ -540,7 +552,18 @@ fn is_spoken_of(joined: &str) -> bool {
         "suppose",
         "imagine",
     ];
-    const ANYWHERE: [&str; 18] = [
+    const ANYWHERE: [&str; 29] = [
+        "i may",
+        "i might",
+        "we may",
+        "we might",
+        "they may",
+        "they might",
+        "thinking of",
+        "thinking about",
+        "planning to",
+        "plan to",
+        "considering",
         "did u",
         "did you",
         "didnt you",

@@ -231,7 +231,8 @@ impl Reading {
                     crate::cluster::likeness(namespace, name).is_some_and(|fit| fit < 3)
                         && lexicon.linked(name).is_none()
                 };
-                self.names.retain(|name| !lexicon.is_complete() || !says_again(name));
+                let is_alias = |name: &String| known_as(name, lexicon) == *namespace && lexicon.linked(name).is_none();
+                self.names.retain(|name| !lexicon.is_complete() || !says_again(name) && !is_alias(name));
             }
             // "The weather in lisbon": neither a namespace nor a question about one.
             let is_explicit = self.has_any(&["namespace", "ns"])

@@ -115,6 +115,63 @@ impl Reading {
             || (self.has_any(&["that", "this"]) && is_object_pronoun(joined));
     }
 
+    /// Whether a namespace belongs to a remark, not to the object that is meant: "delete it, the staging one is enough", "it runs in
+    /// staging too, so delete it".
+    pub(in crate::offline) fn remarks_on_namespace(&self) -> bool {
+        let Some(namespace) = &self.namespace else { return false };
+        let is_place = |word: &String| {
+            crate::cluster::likeness(namespace, word).is_some_and(|fit| fit < 3)
+                || word == "production"
+                || word == "stage"
+        };
+        let Some(place) = self.words.iter().position(is_place) else { return false };
+        let is_pronoun = |word: &String| matches!(&**word, "it" | "that" | "this" | "its");
+        // A verb or a conjunction separates two clauses.
+        let separates = |word: &String| {
+            matches!(
+                &**word,
+                "is" | "are"
+                    | "was"
+                    | "were"
+                    | "has"
+                    | "have"
+                    | "had"
+                    | "runs"
+                    | "works"
+                    | "exists"
+                    | "stays"
+                    | "suffices"
+                    | "does"
+                    | "lives"
+                    | "remains"
+                    | "keeps"
+                    | "we"
+                    | "they"
+                    | "there"
+                    | "because"
+                    | "cause"
+                    | "since"
+                    | "while"
+                    | "but"
+                    | "only"
+                    | "another"
+                    | "so"
+                    | "keep"
+                    | "leave"
+                    | "still"
+            )
+        };
+        let after = &self.words[place + 1..(place + 3).min(self.words.len())];
+        let between = match self.words.iter().position(is_pronoun) {
+            Some(pronoun) if pronoun < place => &self.words[pronoun..place],
+            Some(pronoun) => &self.words[place..pronoun],
+            None => &[],
+        };
+        // "The staging one" is an object, unless something is said about it.
+        let between = if self.word(place + 1) == "one" { &[] } else { between };
+        after.iter().chain(between).any(separates)
+    }
+
     /// "Kafka 1", "tracking ui": two words that are the name of an object without its hyphen.
     pub(super) fn read_joined_names(&mut self, lexicon: &Lexicon, used: &mut [bool]) {
         for at in 0..self.words.len().saturating_sub(1) {

@@ -57,6 +57,7 @@ const WORDS: &[(&str, State)] = &[
     ("red", State::Unhealthy),
     ("flapping", State::Unhealthy),
     ("problematic", State::Unhealthy),
+    ("missing", State::Unhealthy),
     ("healthy", State::Healthy),
     ("running", State::Healthy),
     ("working", State::Healthy),
@@ -124,6 +125,11 @@ impl Reading {
                 };
                 is_several = self.word(at) == "ones" || crate::kinds::is_plural(self.word(at));
             }
+        }
+        // "Which of those restarted the most?"
+        let is_of_those = self.has_any(&["those", "them", "these"]) && self.has("which") && self.has("most");
+        if found.is_none() && is_of_those && self.words.iter().any(|word| word.starts_with("restart")) {
+            (found, is_several) = (Some(State::MostRestarted), false);
         }
         let Some(state) = found else { return };
         self.state = Some(state);

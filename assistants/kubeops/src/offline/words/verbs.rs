@@ -182,7 +182,7 @@ impl Reading {
                     && next.iter().take(3).any(|word| matches!(&**word, "dies" | "crashes" | "died" | "crashed"))
                 || ends(word) && next.first().is_some_and(|next| matches!(&**next, "run" | "container" | "instance"))
         });
-        self.previous |= is_before && self.verb.is_none() && self.words.len() <= 6;
+        self.previous |= is_before && self.verb.is_none() && (self.words.len() <= 6 || self.has_any(&["lines"]));
         let says_previous =
             self.has_any(&["previous", "previously", "prev"]) && matches!(self.verb, None | Some(Verb::Logs));
         self.previous |= says_previous
@@ -276,7 +276,7 @@ impl Reading {
     /// "Stop anything new being scheduled on worker-2", "open it up for scheduling again".
     fn imply_scheduling(&mut self) {
         let schedules = self.has_any(&["schedule", "scheduled", "scheduling", "schedules"])
-            || self.has_any(&["landing", "placed"]) && self.has_any(&["on", "there"]);
+            || self.has_any(&["landing", "placed", "land", "lands"]) && self.has_any(&["on", "there"]);
         let is_weak = matches!(self.verb, None | Some(Verb::Get));
         if !schedules
             || !is_weak
@@ -561,8 +561,17 @@ impl Reading {
         // "What did its pod say?"
         let first = self.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but"));
         let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats"))
-            || self.says("show me what")
-            || self.says("see what");
+            || [
+                "show me what",
+                "see what",
+                "what does it say",
+                "what does that say",
+                "what did it say",
+                "what did that say",
+            ]
+            .iter()
+            .any(|phrase| self.says(phrase));
+        let asks_what = asks_what && !self.says("how many");
         let says = self.has_any(&["say", "says", "saying", "complain", "complains", "complaining"])
             && !self.has_any(&["you", "i", "we", "they", "who", "runbook", "docs", "he", "she"]);
         if matches!(self.verb, None | Some(Verb::Get)) && asks_what && says {
@@ -579,6 +588,17 @@ impl Reading {
             && !self.asks()
         {
             self.verb = Some(Verb::RolloutUndo);
+        }
+        // "Customers complain. Go back!"
+        let goes_back = ["go back", "step back", "back out", "back it out"]
+            .iter()
+            .any(|end| self.words.join(" ").ends_with(end) && !self.says(&format!("to {end}")));
+        if goes_back && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() && !self.is_question {
+            self.verb = Some(Verb::RolloutUndo);
+        }
+        let throws = self.has_any(&["throw", "toss", "chuck"]) && self.has_any(&["away", "out"]);
+        if throws && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() && !self.is_question {
+            self.verb = Some(Verb::Delete);
         }
         let goes = ["can go", "has to go", "must go"].iter().any(|phrase| self.says(phrase));
         if goes && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() && !self.is_question {

@@ -1,0 +1,200 @@
+//! What an exchange was about, and what "it" stands for.
+
+use crate::cluster::{ObjectSummary, Outcome};
+use crate::command::{Command, Verb};
+use crate::conversation::{Conversation, Exchange, Step};
+use crate::kinds::{Kind, WORKLOADS};
+use crate::offline::words::{Act, Lexicon, read, words_of};
+
+use super::{Found, fitting, known, unique};
+
+/// Returns the object of a command.
+fn of_command(command: &Command, objects: &[ObjectSummary]) -> Option<ObjectSummary> {
+    let name = command.name.clone()?;
+    let kind = Kind::find(command.kind.as_deref()?)?.plural;
+    let found = objects.iter().find(|object| object.name == name && object.kind == kind);
+    let namespace = command.namespace.clone().unwrap_or_default();
+    Some(found.cloned().unwrap_or(ObjectSummary { kind, name, namespace, ..ObjectSummary::default() }))
+}
+
+fn outcome_of(step: &Step) -> Option<&Outcome> {
+    step.outcome.as_ref()
+}
+
+/// Returns the objects that an exchange was about: those that it named, or else those that it listed.
+pub(in crate::offline) fn subjects(exchange: &Exchange) -> Vec<ObjectSummary> {
+    let requested: Vec<ObjectSummary> =
+        exchange.requested.iter().filter_map(|requested| of_command(&requested.command, &[])).collect();
+    if !requested.is_empty() {
+        return unique(requested);
+    }
+    let is_place = |object: &ObjectSummary| object.kind == "namespaces" && !speaks_of_namespace(exchange);
+    let steps = exchange.steps.iter().filter(|step| step.command.verb != Verb::Find);
+    let named: Vec<ObjectSummary> = steps
+        .filter_map(|step| {
+            let outcome = outcome_of(step);
+            let command = outcome.map_or(&step.command, |outcome| &outcome.command);
+            of_command(command, outcome.map_or(&[], |outcome| &outcome.objects))
+        })
+        .collect();
+    let named: Vec<ObjectSummary> = named.into_iter().filter(|object| !is_place(object)).collect();
+    if !named.is_empty() {
+        return unique(named);
+    }
+    unique(listed(exchange))
+}
+
+/// Whether a message has the word for a namespace as an object: "describe namespace staging". Otherwise a namespace is only a place.
+fn speaks_of_namespace(exchange: &Exchange) -> bool {
+    let said = exchange.said.to_lowercase();
+    said.split(|c: char| !c.is_alphanumeric()).any(|word| matches!(word, "namespace" | "ns"))
+}
+
+/// Returns the objects that an exchange listed, in the order of the list. Results of a search count only if the user was asked
+/// about them; otherwise no one saw them.
+pub(in crate::offline) fn listed(exchange: &Exchange) -> Vec<ObjectSummary> {
+    if !exchange.offered.is_empty() {
+        return exchange.offered.clone();
+    }
+    let steps = exchange.steps.iter().filter(|step| (step.command.verb == Verb::Find) == exchange.asked);
+    steps.filter_map(outcome_of).flat_map(|outcome| outcome.objects.clone()).collect()
+}
+
+/// Returns all objects in the results of an exchange.
+pub(in crate::offline) fn shown_objects(exchange: &Exchange) -> impl Iterator<Item = &ObjectSummary> {
+    exchange.steps.iter().filter_map(outcome_of).flat_map(|outcome| &outcome.objects)
+}
+
+/// Returns the names of the objects that the conversation was about last, and of their workloads.
+pub(crate) fn spoken_of(conversation: &Conversation) -> Vec<String> {
+    let last = conversation.earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty());
+    let objects = last.filter(|objects| objects.len() <= 3).unwrap_or_default();
+    let names =
+        objects.into_iter().flat_map(|object| [Some(object.name), object.owner.map(|(_, owner)| owner)]).flatten();
+    // A message without effect, such as `kubectl edit`, is about the object that it names.
+    let spoken = conversation.earlier.iter().rev().take_while(|last| is_without_effect(last)).take(3);
+    names.chain(spoken.flat_map(|last| words_of(&last.said))).collect()
+}
+
+fn is_without_effect(exchange: &Exchange) -> bool {
+    exchange.steps.is_empty() && exchange.requested.is_empty() && !exchange.asked
+}
+
+/// Returns the objects that a message without any effect named: "I might delete checkout in staging tomorrow".
+fn spoken_objects(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummary> {
+    let reading = read(&exchange.said, &Lexicon::of(conversation)).without_what_is_excluded();
+    let is_about_cluster = matches!(reading.act, None | Some(Act::Refused(_) | Act::Spoken | Act::Same));
+    let [name] = &reading.names[..] else { return Vec::new() };
+    match known(conversation, name, Verb::Describe, &reading) {
+        Found::One(object) if is_about_cluster => vec![object],
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
+pub(in crate::offline) fn focus(
+    conversation: &Conversation,
+    verb: Verb,
+    kind: Option<&str>,
+    namespace: Option<&str>,
+) -> Found {
+    for exchange in conversation.earlier.iter().rev() {
+        let subjects =
+            if is_without_effect(exchange) { spoken_objects(conversation, exchange) } else { subjects(exchange) };
+        // A list of namespaces names places.
+        let is_place = |object: &ObjectSummary| {
+            object.kind == "namespaces" && kind != Some("namespaces") && !speaks_of_namespace(exchange)
+        };
+        let subjects: Vec<ObjectSummary> = subjects
+            .into_iter()
+            .filter(|object| !is_place(object) && namespace.is_none_or(|name| object.namespace == name))
+            .collect();
+        let fitting: Vec<ObjectSummary> =
+            unique(subjects.iter().filter_map(|object| fitting(object, verb, kind)).collect());
+        if !fitting.is_empty() {
+            return Found::of(narrowed(conversation, exchange, fitting, verb));
+        }
+        // A change without a kind is about what was spoken of last, or else nothing: an older object is not guessed.
+        if !verb.is_read() && kind.is_none() && !subjects.is_empty() {
+            return Found::None;
+        }
+    }
+    Found::None
+}
+
+/// Of several objects of an answer, the one that the question was about: the only one that restarted, that has a problem, or that is
+/// new; of a workload and its pods, the workload, if the verb only reads.
+fn narrowed(
+    conversation: &Conversation,
+    exchange: &Exchange,
+    objects: Vec<ObjectSummary>,
+    verb: Verb,
+) -> Vec<ObjectSummary> {
+    if objects.len() < 2 {
+        return objects;
+    }
+    let workloads: Vec<&ObjectSummary> = objects.iter().filter(|object| WORKLOADS.contains(&&*object.kind)).collect();
+    if let [workload] = workloads[..] {
+        let is_part = |object: &ObjectSummary| {
+            object == workload
+                || object.kind == "pods" && object.owner.as_ref().is_some_and(|(_, owner)| *owner == workload.name)
+        };
+        if verb.is_read() && objects.iter().all(is_part) {
+            return vec![workload.clone()];
+        }
+    }
+    let said = exchange.said.to_lowercase();
+    let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    let only = |fits: &dyn Fn(&ObjectSummary) -> bool| {
+        let found: Vec<&ObjectSummary> =
+            objects.iter().filter(|object| object.kind == "pods" && fits(object)).collect();
+        match found[..] {
+            [one] => Some(vec![one.clone()]),
+            _ => None,
+        }
+    };
+    let found = if says(&["restart"]) {
+        only(&|object| object.restarts.is_some_and(|restarts| restarts > 0))
+    } else if says(&[
+        "crash",
+        "broken",
+        "fail",
+        "wrong",
+        "problem",
+        "unhealthy",
+        "down",
+        "pending",
+        "sick",
+        "red",
+        "stuck",
+        "odd",
+    ]) {
+        only(&|object| object.is_unhealthy)
+    } else if says(&["new", "come back", "came back", "is it back", "recreated", "replacement"]) {
+        let is_before = |other: &&Exchange| !std::ptr::eq(*other, exchange);
+        let before: Vec<&ObjectSummary> =
+            conversation.earlier.iter().filter(is_before).flat_map(shown_objects).collect();
+        only(&|object| !before.iter().any(|known| known.name == object.name && known.namespace == object.namespace))
+    } else {
+        None
+    };
+    found.unwrap_or(objects)
+}
+
+/// Returns the workload of the newest exchange about one that fits: "move it to api:3.2.0" means one that runs `api`.
+pub(in crate::offline) fn running(
+    conversation: &Conversation,
+    runs: &dyn Fn(&ObjectSummary) -> bool,
+    namespace: Option<&str>,
+) -> Found {
+    for exchange in conversation.earlier.iter().rev() {
+        let objects =
+            subjects(exchange).into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
+        let workloads = objects.filter_map(|object| fitting(&object, Verb::SetImage, None));
+        let found: Vec<ObjectSummary> = unique(workloads.filter(|object| runs(object)).collect());
+        if !found.is_empty() {
+            return Found::of(found);
+        }
+    }
+    Found::None
+}

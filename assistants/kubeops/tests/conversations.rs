@@ -61,6 +61,44 @@ async fn an_object_that_is_only_described_is_asked_about() {
     assert_eq!(turn.status, TurnStatus::WaitingForApproval, "{}", turn.reply);
 }
 
+/// "It" in a change is the object that was spoken of, never a namespace that was only a place, and it fits the change.
+#[tokio::test]
+async fn a_reference_in_a_change_fits_the_change() {
+    let talk = Talk::start(shop()).await;
+    talk.say("status of api in shop").await;
+    talk.say("which namespaces do we have?").await;
+    let turn = talk.say("restart it").await;
+    assert!(turn.reply.contains("`kubectl rollout restart deployment/api -n shop`"), "{}", turn.reply);
+    talk.decide(&turn, Verdict::Deny { reason: None }).await.unwrap();
+    talk.say("status of cart in shop").await;
+    let turn = talk.say("move it to shop-api:2.5.0").await;
+    assert!(!turn.reply.contains("deployment/cart"), "{}", turn.reply);
+    for (first, change) in [
+        ("describe secret db in shop", "restart it"),
+        ("list deployments in shop", "delete it"),
+        ("the shop namespace is full", "delete it"),
+        ("status of cart in shop", "move it to redis:8"),
+        ("status of cart in shop", "delete it, the default one is enough"),
+        ("status of cart in shop", "we may delete it next week"),
+    ] {
+        let talk = Talk::start(shop()).await;
+        talk.say("hello").await;
+        talk.say(first).await;
+        let turn = talk.say(change).await;
+        assert_ne!(turn.status, TurnStatus::WaitingForApproval, "{first}: {change}: {}", turn.reply);
+    }
+}
+
+/// A question about several places is answered for all of them.
+#[tokio::test]
+async fn several_lists_and_objects_are_shown_together() {
+    let talk = Talk::start(shop()).await;
+    let reply = talk.say("show deployments in default and the pods in shop").await.reply;
+    assert!(reply.contains("- nginx (") && reply.contains("cart-"), "{reply}");
+    let reply = talk.say("compare replicas of api and cart in shop").await.reply;
+    assert!(reply.contains("- api (2/2") && reply.contains("- cart (3/3"), "{reply}");
+}
+
 // S4.15, S4.16: the document's conversation, and the text that a model gets.
 #[tokio::test]
 async fn the_kind_of_an_object_is_known_from_the_previous_list() {

@@ -91,6 +91,16 @@ fn spoken_objects(conversation: &Conversation, exchange: &Exchange) -> Vec<Objec
     }
 }
 
+/// Whether a message says that an object is not meant: "not checkout, that one is fine".
+fn is_ruled_out(conversation: &Conversation, exchange: &Exchange, object: &ObjectSummary) -> bool {
+    if !exchange.requested.is_empty() || !exchange.said.to_lowercase().split_whitespace().any(|word| word == "not") {
+        return false;
+    }
+    let reading = read(&exchange.said, &Lexicon::of(conversation));
+    let meant = reading.without_what_is_excluded().names;
+    reading.names.iter().any(|name| *name == object.name && !meant.contains(name))
+}
+
 /// Returns the object that "it" stands for: that of the newest exchange that was about objects to which the verb applies.
 pub(in crate::offline) fn focus(
     conversation: &Conversation,
@@ -108,6 +118,7 @@ pub(in crate::offline) fn focus(
         let subjects: Vec<ObjectSummary> = subjects
             .into_iter()
             .filter(|object| !is_place(object) && namespace.is_none_or(|name| object.namespace == name))
+            .filter(|object| verb.is_read() || !is_ruled_out(conversation, exchange, object))
             .collect();
         let fitting: Vec<ObjectSummary> =
             unique(subjects.iter().filter_map(|object| fitting(object, verb, kind)).collect());
@@ -190,8 +201,13 @@ pub(in crate::offline) fn running(
     for exchange in conversation.earlier.iter().rev() {
         let objects =
             subjects(exchange).into_iter().filter(|object| namespace.is_none_or(|name| object.namespace == name));
-        let workloads = objects.filter_map(|object| fitting(&object, Verb::SetImage, None));
-        let found: Vec<ObjectSummary> = unique(workloads.filter(|object| runs(object)).collect());
+        let workloads = unique(objects.filter_map(|object| fitting(&object, Verb::SetImage, None)).collect());
+        let is_list = workloads.len() > 1;
+        let found: Vec<ObjectSummary> = workloads.into_iter().filter(|object| runs(object)).collect();
+        // An older list is not what was spoken of.
+        if !found.is_empty() && is_list {
+            return Found::None;
+        }
         if !found.is_empty() {
             return Found::of(found);
         }

@@ -167,7 +167,7 @@ impl Reading {
             Some(pronoun) => &self.words[place..pronoun],
             None => &[],
         };
-        // "The staging one" is an object, unless something is said about it.
+        // "The staging one" is an object, unless a remark about it follows.
         let between = if self.word(place + 1) == "one" { &[] } else { between };
         after.iter().chain(between).any(separates)
     }

@@ -175,13 +175,12 @@ impl Planner<'_> {
             .cloned()
             .collect();
         let names: Vec<&String> = reading.names.iter().filter(|name| known(name).is_none()).collect();
-        let [name] = names[..] else { return None };
-        if places.len() != 2 {
+        if places.len() != 2 || names.is_empty() || names.len() > 2 {
             return None;
         }
-        let objects: Vec<ObjectSummary> = places
-            .iter()
-            .filter_map(|place| {
+        let pairs = places.iter().flat_map(|place| names.iter().map(move |name| (place, *name)));
+        let objects: Vec<ObjectSummary> = pairs
+            .filter_map(|(place, name)| {
                 let there = Reading { namespace: Some(place.clone()), ..reading.clone() };
                 match refer::mentioned(self.conversation, name, verb, &there) {
                     Found::One(object) => Some(object),
@@ -189,7 +188,7 @@ impl Planner<'_> {
                 }
             })
             .collect();
-        if objects.len() != 2 {
+        if objects.len() != 2 * names.len() {
             return None;
         }
         let is_joined = whole.words.windows(3).any(|three| {

@@ -63,6 +63,8 @@ const MAX_CHECKED_WORDS: usize = 12;
 const MAX_COMPARED: usize = 50;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
+/// The number of words at the start of an article that name its subject.
+const SUBJECT_WORDS: usize = 16;
 /// The share of its relevance that a document from another country keeps.
 const FOREIGN_SHARE: f64 = 0.6;
 /// The minimum similarity of vectors for an item to be relevant without containing a word of the question.
@@ -251,7 +253,7 @@ fn lexical_scores(
     let statistics = Statistics { documents, frequencies };
     let counts: Vec<TermCounts> =
         hits.iter().map(|hit| question.count(&format!("{}\n{}", hit.item.title(), hit.item.text()))).collect();
-    let titles: Vec<TermCounts> = hits.iter().map(|hit| question.count(&hit.item.title())).collect();
+    let titles: Vec<TermCounts> = hits.iter().map(|hit| question.count(&subject(&hit.item))).collect();
     let related_counts: Vec<TermCounts> = hits.iter().map(|hit| related.count(hit.item.text())).collect();
     let related_statistics = Statistics { documents, frequencies: related.frequencies_of_words(others) };
     let (texts, related_texts) = (bm25(&counts, &statistics), bm25(&related_counts, &related_statistics));
@@ -300,6 +302,16 @@ fn lexical_scores(
         (score, is_relevant || is_about(question, &hits[index].item))
     };
     (0..hits.len()).map(score).collect()
+}
+
+/// Returns the words that name an item's subject: its title, or the first words of an article, which is titled only by its number.
+fn subject(item: &Item) -> String {
+    let Item::Article(article) = item else { return item.title() };
+    if article.part > 1 {
+        return String::new();
+    }
+    let text = article.text.trim_start_matches(article.number.as_str()).trim_start_matches(['.', '-', ' ', 'o', 'º']);
+    text.split_whitespace().take(SUBJECT_WORDS).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether a question says what happened to the user: `mi ex no quiere dar dinero`.

@@ -503,6 +503,10 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
                 || is_whole
                 || has_digit && message.said(words.clone()).len() > 2
         }
+        // "oxfrd circuss bakerloo trains": two words that look like a name are one.
+        Rank::Loose if words.start == 0 && words.len() > 1 && words.len() == run.len() => {
+            letters(message.said(words)) >= 9
+        }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }
 }

@@ -12,6 +12,7 @@ mod line_stops;
 mod lines;
 mod listing;
 mod meetings;
+mod outage;
 mod personal;
 mod saved;
 mod spelling;

@@ -6,6 +6,7 @@ use serde_json::json;
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::Speech;
+use super::outage::words_of_outage;
 
 /// Lines mentioned together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -122,7 +123,7 @@ impl Speech {
         mentions
     }
 
-    /// Finds runs of lines to avoid, with the words that say so: "avoiding the E".
+    /// Finds runs of lines to avoid, with the words that say so: "avoiding the E", "if the L is down".
     #[must_use]
     pub fn find_avoided(&self, message: &Utterance) -> Vec<Mention> {
         let runs = (self.line_runs)(message);
@@ -157,7 +158,13 @@ impl Speech {
             (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
         });
         let all = (self.line_runs)(message);
-        found.chain(any_line(message)).chain(allowed_again(message, &all)).chain(with_it(message)).collect()
+        let not_running = all.iter().filter_map(|run| {
+            let words = words_of_outage(message, run)?;
+            let label = message.said(words.clone());
+            Some(Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
+        });
+        let allowed = any_line(message).into_iter().chain(allowed_again(message, &all)).chain(with_it(message));
+        found.chain(not_running).chain(allowed).collect()
     }
 }
 

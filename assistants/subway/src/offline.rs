@@ -18,9 +18,10 @@ use threadkeep::dialogue::{
 };
 use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::{
-    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when, find_access,
-    find_back, find_direct, find_habits, find_legs, find_now, find_recall, find_ride_time, find_saved, find_saved_keys,
-    find_statements, find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
+    ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when,
+    find_access, find_back, find_direct, find_ends, find_habits, find_legs, find_now, find_recall, find_ride_time,
+    find_saved, find_saved_keys, find_statements, find_step_free, find_topics, lines_of, personal_intents,
+    trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -120,6 +121,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("ridetime", find_ride_time)
         .kind("back", find_back)
         .kind("leg", find_legs)
+        .kind("ends", find_ends)
         .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
         .kind("meeting", |message: &Utterance| SPEECH.find_meetings(message))
         .kind("depart", SPEECH.times([Relation::At, Relation::After, Relation::Since]))
@@ -138,9 +140,8 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun("this station", "station")
         .pronoun("my station", "station")
         .pronoun("my stop", "station")
-        .pronoun_of("avoid it", "avoided", "lines")
-        .pronoun_of("avoiding it", "avoided", "lines")
-        .pronoun_of("without it", "avoided", "lines")
+        .pronoun("one of those", "lines")
+        .pronoun("of those trains", "lines")
         .pronoun_of("that way", "direction", "station")
         .pronoun_of("same direction", "direction", "station")
         .pronoun_of("that direction", "direction", "station")
@@ -148,6 +149,7 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun_of("same platform", "direction", "station")
         .pronoun_of("that platform", "direction", "station")
         .places("station");
+    let builder = AVOIDING_IT.iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
     let builder = ASPECT_PHRASES
         .iter()
         .fold(builder, |builder, (class, phrases)| builder.asked_by(class, phrases))
@@ -200,7 +202,13 @@ fn with_usual_service(text: &str, turn: &Turn<'_>) -> String {
     let asks_often = question
         .words()
         .iter()
-        .any(|word| matches!(word.folded.as_str(), "often" | "frequent" | "frequently" | "frequency"));
+        .any(|word| matches!(word.folded.as_str(), "often" | "frequent" | "frequently" | "frequency" | "apart"));
+    // "How long between G trains"
+    let asks_often = asks_often
+        || (0..question.words().len()).any(|at| {
+            matches!(question.word(at), "long" | "minutes" | "gap" | "wait" | "time")
+                && question.word(at + 1) == "between"
+        });
     let often = asks_often.then_some(HEADWAYS);
     let lines = SPEECH.find_lines(&question);
     let named = lines.first().and_then(|mention| mention.choices.first()).map(|choice| lines_of(&choice.value));

@@ -92,6 +92,8 @@ const ALIASES: &[(&str, &str)] = &[
     ("w 4", "A32"),
     ("bk bridge", "640"),
     ("grand central terminal", "631"),
+    ("gct", "631"),
+    ("gc", "631"),
     ("sheridan square", "133"),
     ("lower east side", "F14"),
     ("grand concourse", "415"),
@@ -625,5 +627,4 @@ const SPELLINGS: &[(&str, &str)] = &[
     ("saint", "st"),
     ("42st", "42"),
     ("bklyn", "brooklyn"),
-    ("gct", "grand central"),
 ];

@@ -147,17 +147,18 @@ impl<'a> Names<'a> {
         let aliases = candidates.iter().filter(|candidate| candidate.tier == Tier::Alias);
         let is_alias = best.tier == Tier::Alias
             && aliases.clone().all(|candidate| self.network.stations[candidate.station].complex == *complex);
-        if is_alias && !aliases.clone().any(|candidate| candidate.is_named) {
-            places.extend(self.namesakes(best.station, phrase));
-        }
         let taken = places.remove(0);
         places.retain(|place| place.complex != taken.complex);
         // "Metropolitan Av" is the station of that name rather than "Middle Village-Metropolitan Av".
         let mut whole = candidates.iter().filter(|candidate| candidate.tier == Tier::Whole);
         let is_only_whole = best.tier == Tier::Whole
             && whole.all(|candidate| self.network.stations[candidate.station].complex == *complex);
+        // "Met museum" is certainly this 86 St. The answer still says which one, because others have the same name.
+        let needs_explanation = is_alias
+            && !aliases.clone().any(|candidate| candidate.is_named)
+            && self.shares_its_name(best.station, phrase);
         match (places.is_empty(), is_alias || is_only_whole) {
-            (true, _) if best.tier > Tier::ClosePart => Resolution::Certain(taken),
+            (true, _) if best.tier > Tier::ClosePart && !needs_explanation => Resolution::Certain(taken),
             (true, _) | (false, true) => Resolution::Assumed { taken, others: places },
             (false, false) => {
                 places.insert(0, taken);
@@ -166,12 +167,11 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Returns the places with the same name as a station that matched only by an alias.
-    fn namesakes(&self, station: usize, phrase: &Phrase) -> Vec<Place> {
-        let name = &self.names[station][0];
-        let same = (0..self.names.len()).filter(|other| self.names[*other][0].is_same(name));
-        let same = same.filter(|other| self.is_on(*other, &phrase.lines));
-        same.map(|other| self.place(&[other], &phrase.lines)).collect()
+    /// Whether another complex on the named lines has a station with the same name.
+    fn shares_its_name(&self, station: usize, phrase: &Phrase) -> bool {
+        let (name, complex) = (&self.names[station][0], &self.network.stations[station].complex);
+        let has_name = |other: &usize| self.names[*other][0].is_same(name) && self.is_on(*other, &phrase.lines);
+        (0..self.names.len()).filter(has_name).any(|other| self.network.stations[other].complex != *complex)
     }
 
     fn score(&self, station: usize, phrase: &Phrase) -> Option<Candidate> {

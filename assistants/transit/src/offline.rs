@@ -6,11 +6,13 @@ mod adjacent;
 mod asked;
 mod boards;
 mod conditions;
+mod ends;
 mod legs;
 mod line_stops;
 mod lines;
 mod listing;
 mod meetings;
+mod outage;
 mod personal;
 mod saved;
 mod spelling;
@@ -27,9 +29,10 @@ use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 pub use asked::{ASPECT_PHRASES, find_access, find_back, find_legs, find_recall, find_ride_time};
 pub use boards::{at_station, away_from, is_train_to, line_ends, lines_of, lines_to, on_lines, station_info, stops_at};
 pub use conditions::{asks_arrival, asks_when, find_direct, find_now, find_step_free};
+pub use ends::find_ends;
 pub use legs::{Leg, legs_in};
 pub use line_stops::stations_on_line;
-pub use lines::{LineRun, group_lines};
+pub use lines::{AVOIDING_IT, LineRun, group_lines};
 pub use meetings::line_meeting;
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
@@ -165,13 +168,25 @@ fn at_time(message: &Utterance, mention: Mention) -> Mention {
 
 /// Finds the hour in "make it 7", which replaces the time to leave or to arrive.
 fn bare_hour(message: &Utterance) -> Option<Mention> {
-    const HOURS: std::ops::RangeInclusive<u8> = 1..=12;
+    const NUMBERS: [&str; 12] =
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
     let count = message.words().len();
-    let end = (3..=count).find(|end| message.word(end - 3) == "make" && message.word(end - 2) == "it")?;
-    let hour: u8 = message.word(end - 1).parse().ok()?;
-    let is_last = end == count || matches!(message.word(end), "instead" | "please" | "then");
-    let choice = || Choice::new(format!("at {hour}"), message.said(end - 1..end));
-    (is_last && HOURS.contains(&hour)).then(|| Mention::new(end - 3..end, vec![choice()]))
+    // "Make it 7", "push it to six"
+    let starts = |at: usize| {
+        let moves = matches!(
+            message.word(at),
+            "make" | "push" | "pushed" | "move" | "moved" | "shift" | "shifted" | "put" | "delay"
+        ) && matches!(message.word(at + 1), "it" | "that");
+        let is_to = matches!(message.word(at + 2), "to" | "till" | "until");
+        moves.then_some(if is_to { at + 3 } else { at + 2 })
+    };
+    let (start, at) = (0..count).find_map(|at| Some((at, starts(at)?)))?;
+    let word = message.word(at);
+    let number = NUMBERS.iter().position(|known| *known == word).map(|index| index + 1);
+    let hour = number.or_else(|| word.parse().ok())?;
+    let is_last = at + 1 == count || matches!(message.word(at + 1), "instead" | "please" | "then");
+    let choice = || Choice::new(format!("at {hour}"), message.said(at..at + 1));
+    (is_last && (1..=NUMBERS.len()).contains(&hour)).then(|| Mention::new(start..at + 1, vec![choice()]))
 }
 
 /// Returns the phrases of an assistant for riders.

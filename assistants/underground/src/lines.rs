@@ -82,7 +82,7 @@ pub const LINES: [LineInfo; 19] = [
         "waterloo-city",
         "Waterloo & City line",
         "WATERLOO_CITY",
-        &["waterloo and city", "waterloo city", "w and c", "w c line", "w c", "the drain"],
+        &["waterloo and city", "waterloo city", "w and c", "w c line", "w c", "the drain", "drain"],
         None,
     ),
     LineInfo {
@@ -280,11 +280,23 @@ fn line_of_colour(message: &Utterance, at: usize) -> Option<(&'static str, usize
         ("black", "northern"),
         ("purple", "elizabeth"),
     ];
+    const MAX_WORDS: usize = 5;
     COLOURS.iter().find_map(|(colour, id)| {
         let count = colour.split(' ').count();
         let is_here = colour.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word);
         let is_line = matches!(message.word(at + count), "line" | "one");
-        (is_here && is_line).then_some((*id, count + 1))
+        // "And the green?"
+        let is_last = || {
+            at > 0
+                && message.word(at - 1) == "the"
+                && message.word(at + count).is_empty()
+                && message.words().len() <= MAX_WORDS
+        };
+        match is_here {
+            true if is_line => Some((*id, count + 1)),
+            true if is_last() => Some((*id, count)),
+            _ => None,
+        }
     })
 }
 
@@ -336,6 +348,10 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
                 })
             })
     };
+    let is_end = matches!(before, "to" | "from" | "at" | "in" | "near" | "for" | "towards" | "via");
+    if !is_end && matches!(next, "has" | "have" | "having" | "got" | "suffering") && message.word(at) != "victoria" {
+        return true;
+    }
     match message.word(at) {
         // "Victoria" means the station more often.
         "victoria" => {
@@ -353,7 +369,8 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
                     && !matches!(next, "museum" | "office" | "police" | "game" | "life" | "bar")
                 || before == "the" && matches!(next, "" | "ok" | "running" | "down" | "today" | "doing" | "or" | "good")
         }
-        "liberty" | "lioness" | "weaver" | "suffragette" => before == "the" || message.words().len() <= 3,
+        "lioness" | "suffragette" => true,
+        "liberty" | "weaver" => before == "the" || message.words().len() <= 3,
         "circle" | "central" | "district" | "northern" | "piccadilly" => {
             before == "the"
                 || follows_a_line

@@ -10,14 +10,15 @@ mod intents;
 mod moments;
 mod rides;
 mod speech;
+mod states;
 
 use threadkeep::ChatMessage;
 use threadkeep::Role;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    ASPECT_PHRASES, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_back, find_direct, find_habits, find_legs, find_now,
-    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, personal_intents,
-    trip_phrases,
+    ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_back, find_direct, find_ends, find_habits,
+    find_legs, find_now, find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics,
+    personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -97,12 +98,16 @@ fn declaration() -> OfflineModelBuilder {
         .kind("due", |message: &Utterance| SPEECH.find_due(message))
         .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
-        .kind("access", speech::find_access)
+        .kind("state", states::find_states)
+        .kind("access", |message: &Utterance| {
+            speech::find_access(message).into_iter().chain(states::find_at_station(message)).collect::<Vec<_>>()
+        })
         .kind("recall", speech::find_recall)
         .kind("ridetime", find_ride_time)
         .kind("back", find_back)
         .kind("ridestop", rides::find_ride_stops)
         .kind("leg", find_legs)
+        .kind("ends", find_ends)
         .kind("whether", |message: &Utterance| SPEECH.find_whether(message))
         .kind("meeting", speech::find_meetings)
         .kind("depart", moments::find_departures)
@@ -133,43 +138,8 @@ fn declaration() -> OfflineModelBuilder {
         ("those lines", "lines"),
         ("these lines", "lines"),
     ];
-    let avoiding = [
-        "avoiding it",
-        "avoid it",
-        "without it",
-        "not using it",
-        "not on it",
-        "dodge it",
-        "dodging it",
-        "skip it",
-        "skipping it",
-        "bypass it",
-        "bypassing it",
-        "keep off it",
-        "keeping off it",
-        "stay off it",
-        "staying off it",
-        "get around it",
-        "get round it",
-        "go round it",
-        "avoid them",
-        "without them",
-        "without that line",
-        "avoid that line",
-        "avoiding that line",
-        "avoid that one",
-        "without that one",
-        "how else",
-        "another way",
-        "some other way",
-        "any other way",
-        "different way",
-        "another route",
-        "any other route",
-        "different route",
-    ];
     let builder = pronouns.into_iter().fold(builder, |builder, (words, kind)| builder.pronoun(words, kind));
-    let builder = avoiding.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
+    let builder = AVOIDING_IT.iter().fold(builder, |builder, words| builder.pronoun_of(words, "avoided", "lines"));
     let ways = ["that way", "same direction", "that direction", "same way"];
     let builder = ways.into_iter().fold(builder, |builder, words| builder.pronoun_of(words, "direction", "station"));
     let builder = builder.places("station");

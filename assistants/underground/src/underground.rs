@@ -152,6 +152,10 @@ fn stops_between(line: &str, from: &str, to: &str) -> Option<usize> {
 pub fn clean_name(name: &str) -> String {
     let mut name = name.trim();
     for ending in [" Underground Station", " Rail Station", " DLR Station", " Station", "-Underground"] {
+        // Battersea Power Station keeps its last word.
+        if network().stations().iter().any(|known| known.name == name) {
+            break;
+        }
         name = name.strip_suffix(ending).unwrap_or(name);
     }
     for part in [" (H&C Line)", " (Circle Line)", " (Bakerloo)", " (Central)", " (Dist&Picc Line)", " (London)"] {

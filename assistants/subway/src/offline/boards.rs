@@ -19,7 +19,7 @@ use crate::system::network;
 const MAX_LINES: usize = 4;
 
 /// Words that introduce the station to which a train goes.
-const TOWARDS: [&str; 14] = [
+const TOWARDS: [&str; 21] = [
     "to",
     "for",
     "toward",
@@ -34,6 +34,14 @@ const TOWARDS: [&str; 14] = [
     "up to",
     "down to",
     "back to",
+    // The flight is not the trip.
+    "flight from",
+    "fly from",
+    "flying from",
+    "flies from",
+    "fly out of",
+    "flying out of",
+    "flight out of",
 ];
 
 pub(super) fn intents() -> [Intent; 9] {

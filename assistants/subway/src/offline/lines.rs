@@ -208,6 +208,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
             let is_choice = opens && next == "after" && message.word(at + 2) == "all";
             (is_alone || is_directed || is_choice || opens && acts) && !is_number(before)
                 || matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
+                || next == "out" && message.word(at + 2) == "of" && !is_number(before)
                 || matches!(before, "or" | "vs" | "versus" | "on" | "via" | "no" | "avoid" | "without" | "skip")
         }
         _ => true,

@@ -108,3 +108,53 @@ async fn two_statements_are_both_saved() {
     let (calls, _) = conversation.ask("save bowling green as home and the 4 as my usual line").await;
     assert_eq!(calls.iter().filter(|call| call.starts_with("save_preference")).count(), 2, "{calls:?}");
 }
+
+#[tokio::test]
+async fn from_there_is_where_the_named_line_stops() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("M from Myrtle-Wyckoff to Essex, how long").await;
+    let (calls, _) = conversation.ask("then the J from there to Broad St, when").await;
+    assert!(calls.iter().any(|call| call.contains("Essex") && call.contains(r#""line":"J""#)), "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_way_that_is_not_a_line_avoids_it() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("astor pl to bowling green please").await;
+    for (text, line) in [("is there a way that isnt the 4", "4"), ("and keep me off the 6", "6")] {
+        let (calls, _) = conversation.ask(text).await;
+        let avoided = format!(r#""avoid_lines":"{line}""#);
+        assert!(calls.iter().any(|call| call.contains(&avoided)), "{text}: {calls:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_same_questions_are_asked_about_something_else() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("when's the next Q at Canal downtown and does it stop at Prospect Park?").await;
+    let (calls, _) = conversation.ask("same two questions for the N").await;
+    assert_eq!(calls.len(), 2, "{calls:?}");
+}
+
+#[tokio::test]
+async fn a_new_place_replaces_the_saved_one() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("home is Parkchester and work is Bowling Green").await;
+    let (calls, _) = conversation.ask("new job!! it's at Wall St now, the one on the 4 5. update that").await;
+    let saved = r#"save_preference{"key":"work station","value":"Wall St"}"#;
+    assert!(!calls.is_empty() && calls.iter().all(|call| call == saved), "{calls:?}");
+    let (calls, _) = conversation.ask("and where did i say i live").await;
+    assert_eq!(calls, [r#"get_preference{"key":"home station"}"#]);
+}
+
+#[tokio::test]
+async fn when_the_user_is_somewhere_is_where_the_trip_ends() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let (calls, _) = conversation.ask("if I leave Bowling Green on the 4 at 3 pm when am I at Borough Hall?").await;
+    assert!(calls.iter().any(|call| call.contains(r#""to_station":"Borough Hall""#)), "{calls:?}");
+}

@@ -10,6 +10,8 @@ pub(super) struct Spelling {
     length: usize,
     pub(super) letter_count: usize,
     has_digit: bool,
+    /// How it sounds; empty if it is too short to compare words by it.
+    sound: String,
 }
 
 impl Spelling {
@@ -21,7 +23,9 @@ impl Spelling {
             letter_count += usize::from(c.is_alphabetic());
         }
         let has_digit = text.bytes().any(|byte| byte.is_ascii_digit());
-        Self { text, characters, length, letter_count, has_digit }
+        let sound = if has_digit { String::new() } else { sound_of(&text) };
+        let sound = if sound.len() < MIN_SOUND { String::new() } else { sound };
+        Self { text, characters, length, letter_count, has_digit, sound }
     }
 
     /// Whether a word equals a known word except for spelling mistakes. Numbers have to be equal.
@@ -31,7 +35,9 @@ impl Spelling {
             4..=7 => 1,
             _ => 2,
         };
-        self.text == known.text || allowed > 0 && !self.has_digit && !known.has_digit && self.is_within(known, allowed)
+        self.text == known.text
+            || !self.sound.is_empty() && self.sound == known.sound
+            || allowed > 0 && !self.has_digit && !known.has_digit && self.is_within(known, allowed)
     }
 
     /// Whether at most `distance` edits lead from one text to the other.
@@ -45,6 +51,31 @@ impl Spelling {
         let missing_there = (self.characters & !other.characters).count_ones();
         self.length.abs_diff(other.length).max(missing_here.max(missing_there) as usize)
     }
+}
+
+/// The minimum length of a sound that is compared: "delays" is not "Dollis".
+const MIN_SOUND: usize = 6;
+
+/// Returns how a word sounds, roughly: consonants that sound the same are equal, and so are all vowels. "Brikston" sounds like "Brixton".
+fn sound_of(text: &str) -> String {
+    let text = text.replace("ck", "k").replace('x', "ks").replace("ph", "f").replace("qu", "kw");
+    let letters: Vec<char> = text.chars().collect();
+    let mut sound = String::new();
+    for (at, letter) in letters.iter().enumerate() {
+        let next = letters.get(at + 1).copied().unwrap_or(' ');
+        let heard = match letter {
+            'a' | 'e' | 'i' | 'o' | 'u' | 'y' => 'a',
+            'c' if matches!(next, 'e' | 'i' | 'y') => 's',
+            'c' => 'k',
+            'z' => 's',
+            'h' if at > 0 => continue,
+            other => *other,
+        };
+        if !sound.ends_with(heard) {
+            sound.push(heard);
+        }
+    }
+    sound
 }
 
 #[cfg(test)]
@@ -63,6 +94,9 @@ mod tests {
             ("metropolitn", "metropolitan", true),
             ("metroplitn", "metropolitan", true),
             ("metroplit", "metropolitan", false),
+            ("brikston", "brixton", true),
+            ("padingtun", "paddington", true),
+            ("delays", "dollis", false),
             ("st12345", "st12346", false),
             ("12", "12", true),
         ] {

@@ -67,9 +67,23 @@ pub const ASPECT_PHRASES: &[(&str, &[&str])] = &[
             "time",
             "duration",
             "total minutes",
+            "total ride",
         ],
     ),
-    ("ask:stops", &["how many stops", "number of stops", "how many stations", "total stops", "stops", "stations"]),
+    (
+        "ask:stops",
+        &[
+            "stop count",
+            "station count",
+            "count of stops",
+            "how many stops",
+            "number of stops",
+            "how many stations",
+            "total stops",
+            "stops",
+            "stations",
+        ],
+    ),
     (
         "ask:changes",
         &["how many changes", "how many transfers", "changes", "change", "transfer", "transfers", "where to change"],
@@ -140,8 +154,22 @@ impl Speech {
         {
             return Vec::new();
         }
+        // "Is the Jubilee not there then?"
+        let is_there = || {
+            let runs = (self.line_runs)(message);
+            let [run] = &runs[..] else { return None };
+            let mut end = run.words.end;
+            while matches!(message.word(end), "not" | "also" | "still" | "train" | "line" | "even") {
+                end += 1;
+            }
+            let rest =
+                (end + 1..count).all(|at| matches!(message.word(at), "then" | "too" | "as" | "well" | "at" | "all"));
+            let opens = (0..run.words.start).any(|at| matches!(message.word(at), "is" | "isnt"));
+            (opens && rest && matches!(message.word(end), "there" | "here")).then_some(end - 1)
+        };
         on_it
             .or_else(calls)
+            .or_else(is_there)
             .or_else(|| self.line_before_stop(message))
             .map(|at| one(message, at, json!(true)))
             .unwrap_or_default()
@@ -230,9 +258,9 @@ impl Speech {
 /// wait, such as "how long until the next 6", is not about a ride.
 #[must_use]
 pub fn find_ride_time(message: &Utterance) -> Vec<Mention> {
-    const OF_RIDES: [&str; 14] = [
-        "on", "ride", "rides", "take", "takes", "taking", "need", "needs", "to", "from", "trip", "journey", "between",
-        "that",
+    const OF_RIDES: [&str; 16] = [
+        "on", "with", "total", "ride", "rides", "take", "takes", "taking", "need", "needs", "to", "from", "trip",
+        "journey", "between", "that",
     ];
     const NOT_OF_RIDES: [&str; 36] = [
         "until", "till", "til", "wait", "waiting", "before", "next", "away", "late", "since", "ago", "leave", "leaves",
@@ -247,14 +275,34 @@ pub fn find_ride_time(message: &Utterance) -> Vec<Mention> {
             || follows(*at, &["how", "many", "mins"])
             || follows(*at, &["how", "much", "time"]);
         let is_first = *at == 0 && matches!(message.word(0), "minutes" | "mins") && message.word(1) != "to";
-        asks || is_first
+        let of_ride = [
+            "ride time",
+            "travel time",
+            "total ride",
+            "journey time",
+            "trip time",
+            "time on board",
+            "how much minutes",
+        ];
+        let names_time = of_ride.iter().any(|phrase| follows(*at, &phrase.split(' ').collect::<Vec<_>>()));
+        asks || is_first || names_time
     });
     let is_of_ride = |at: &usize| {
         let ends = |at: &usize| message.words()[*at].ends_a_sentence();
         let start = (0..*at).rfind(ends).map_or(0, |end| end + 1);
         let end = (*at..count).find(ends).map_or(count, |end| end + 1);
         let within = |known: &[&str]| (start..end).any(|at| known.contains(&message.word(at)));
-        within(&OF_RIDES) && !within(&NOT_OF_RIDES)
+        // "How many minutes until Grand Central with the 7" is about the ride.
+        let is_until_place = |at: usize| {
+            const TRAINS: [&str; 12] =
+                ["the", "next", "it", "a", "an", "my", "i", "we", "another", "this", "that", "then"];
+            matches!(message.word(at), "until" | "till" | "til")
+                && !message.word(at + 1).is_empty()
+                && !TRAINS.contains(&message.word(at + 1))
+                && within(&["with", "on", "by"])
+        };
+        let is_other = |at: usize| NOT_OF_RIDES.contains(&message.word(at)) && !is_until_place(at);
+        within(&OF_RIDES) && !(start..end).any(is_other)
     };
     asked.filter(is_of_ride).map(|at| one(message, at, json!(true))).unwrap_or_default()
 }
@@ -317,7 +365,8 @@ pub fn find_recall(message: &Utterance) -> Vec<Mention> {
     });
     let named: Vec<(usize, &str)> = named.collect();
     let lives = (0..count).any(|at| {
-        message.word(at) == "do" && message.word(at + 1) == "i" && matches!(message.word(at + 2), "live" | "work")
+        let says = |at: usize| message.word(at) == "do" || message.word(at) == "say" || message.word(at) == "said";
+        says(at) && message.word(at + 1) == "i" && matches!(message.word(at + 2), "live" | "work")
     });
     // "Is home still what it was?" must not save anything.
     let is_subject = |at: usize| {
@@ -332,7 +381,9 @@ pub fn find_recall(message: &Utterance) -> Vec<Mention> {
         Some((at, _)) if asks && !is_of_trip => {
             let mut keys: Vec<&str> = named.iter().map(|(_, key)| *key).collect();
             keys.dedup();
-            let words = *at..named.last().map_or(*at, |(last, _)| *last) + 1;
+            // "I live" is one phrase.
+            let start = if *at > 0 && message.word(at - 1) == "i" { at - 1 } else { *at };
+            let words = start..named.last().map_or(*at, |(last, _)| *last) + 1;
             vec![Mention::incidental(words.clone(), vec![Choice::new(json!(keys), message.said(words))])]
         }
         _ => Vec::new(),
@@ -388,13 +439,21 @@ mod tests {
         assert_eq!(values(find_recall, both).as_deref(), Some(r#"["home station","work station"]"#));
         let home = values(find_recall, "where do I live, according to you?");
         assert_eq!(home.as_deref(), Some(r#"["home station"]"#));
+        let said = find_recall(&Utterance::new("where did i say i live"));
+        assert_eq!(said.first().map(|mention| mention.words.clone()), Some(4..6));
         let still = values(find_recall, "and home is still what it was?");
         assert_eq!(still.as_deref(), Some(r#"["home station"]"#));
         assert_eq!(values(find_recall, "how do I get home"), None);
         for text in ["do I still get home by 7?", "does the L still work?", "are you still at work?"] {
             assert_eq!(values(find_recall, text), None, "{text}");
         }
-        for text in ["how long on the 3?", "Minutes on the A to Howard Beach?", "J to marcy is how many minutes"] {
+        for text in [
+            "ride time to GC?",
+            "how much minutes until Grand Central with the 7",
+            "how long on the 3?",
+            "Minutes on the A to Howard Beach?",
+            "J to marcy is how many minutes",
+        ] {
             assert!(values(find_ride_time, text).is_some(), "{text}");
         }
         for text in ["how long until the next 6", "how long for the 6", "how many minutes", "when is the 6 to Astor"] {

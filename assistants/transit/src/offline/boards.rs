@@ -5,6 +5,7 @@ use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots, Utterance};
 
 use super::Speech;
+use super::ends::BRANCHES;
 use super::saved::{last_result_text, station, with_saved};
 use crate::Resolution;
 
@@ -62,8 +63,8 @@ pub fn is_train_to(message: &Utterance, at: usize) -> bool {
     }
     let starts = |the: usize| {
         let before = the.checked_sub(1).map_or("", |before| message.word(before));
-        message.word(the) == "the"
-            && matches!(before, "does" | "do" | "will" | "only" | "is" | "are" | "just" | "about")
+        matches!(message.word(the), "the" | "that" | "this")
+            && matches!(before, "does" | "do" | "will" | "only" | "is" | "are" | "just" | "about" | "on")
     };
     (at.saturating_sub(MAX_NAME_WORDS + 1)..at.saturating_sub(1)).any(starts)
 }
@@ -383,18 +384,25 @@ fn only_platforms_of(lines: &[String], text: &str) -> String {
 #[must_use]
 pub fn line_ends(speech: &'static Speech) -> Intent {
     Intent::new("line_ends")
+        .decided_by("ends", |_, _| true)
         .slot(Slot::required("lines", "lines").asks("Which line?"))
         .slot(Slot::optional("direction", "direction"))
+        .slot(Slot::optional("ends", "ends").momentary())
+        .slot(Slot::optional("place", "station").momentary())
         .says(move |outcome| {
             let lines = lines_of(&outcome.slots().value("lines"));
-            let sentences = lines.iter().map(|line| speech.ends_of_line(line));
+            let is_about_branches = outcome.slots().value("ends") == BRANCHES;
+            let sentences = lines.iter().map(|line| match is_about_branches {
+                true => speech.branches_of_line(line),
+                false => speech.ends_of_line(line),
+            });
             sentences.collect::<Vec<_>>().join("\n")
         })
 }
 
 impl Speech {
     /// Says between which stations the trains of a line run.
-    fn ends_of_line(&self, line: &str) -> String {
+    pub(super) fn ends_of_line(&self, line: &str) -> String {
         const MAX_ENDS: usize = 8;
         let network = (self.system.network)();
         let name = self.system.line_name(line);

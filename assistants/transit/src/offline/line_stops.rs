@@ -19,7 +19,7 @@ pub fn stations_on_line(speech: &'static Speech, example: &str) -> Intent {
     Intent::new("stations_on_line")
         .example(example)
         .decided_by("listing", decides)
-        .slot(Slot::required("lines", "lines").asks("Which line?"))
+        .slot(Slot::required("lines", "lines").asks("Which line?").relocated_by(lines_at_start))
         .slot(Slot::optional("listing", "listing"))
         .slot(
             place("start")
@@ -38,6 +38,20 @@ pub fn stations_on_line(speech: &'static Speech, example: &str) -> Intent {
         .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
         .says(move |outcome| speech.stops_of_line(outcome))
+}
+
+/// Returns the lines of the place after or before which a stop is asked for, if the line of an earlier question does not stop there.
+fn lines_at_start(known: &Choice, slots: &Slots) -> Option<Choice> {
+    let start = slots.get("start").filter(|_| {
+        listing(&slots.value("listing")).is_some_and(|asked| matches!(asked.pick, Pick::After | Pick::Before))
+    })?;
+    let named = lines_of(&known.value);
+    // The last hints are the area and the trunk line.
+    if start.hints.is_empty() || named.iter().any(|line| start.hints.contains(line)) {
+        return None;
+    }
+    let [lines @ .., _, _] = &start.hints[..] else { return None };
+    (!lines.is_empty()).then(|| Choice::new(json!(lines), "the lines there"))
 }
 
 fn line(outcome: &Outcome<'_>, number: usize) -> Option<Value> {
@@ -89,9 +103,13 @@ impl Speech {
         let line = found.first()?.name.as_str();
         let start = outcome.slots().get("start").and_then(|start| start.value.as_str().map(str::to_owned));
         let end = outcome.slots().get("end").and_then(|end| end.value.as_str().map(str::to_owned));
+        if asked.of_end && start.is_none() {
+            return Some(self.before_ends(line, &found, outcome.slots().label("direction")));
+        }
         if matches!(asked.pick, Pick::After | Pick::Before) {
-            return start
-                .map(|start| self.neighbours(line, &found, &start, asked.pick, outcome.slots().label("direction")));
+            let direction = outcome.slots().label("direction");
+            let direction = if direction.is_empty() { outcome.slots().label("end") } else { direction };
+            return start.map(|start| self.neighbours(line, &found, &start, asked.pick, direction));
         }
         if asked.pick == Pick::Nearest {
             return start.map(|start| self.nearest_step_free(line, &found, &start));
@@ -261,6 +279,24 @@ impl Speech {
         }
     }
 
+    /// Says at which stations the trains of a line stop last before their ends.
+    fn before_ends(&self, line: &str, lines: &[&Line], direction: &str) -> String {
+        let network = (self.system.network)();
+        let mut rows: Vec<String> = Vec::new();
+        for sequence in lines.iter().flat_map(|line| &line.sequences) {
+            let [.., before, end] = &sequence.stations[..] else { continue };
+            let (before, end) = (&network.stations()[*before], &network.stations()[*end]);
+            let row = format!("{} (towards {})", before.name, end.name);
+            if self.is_direction(direction, &sequence.way, None, &[end]) && !rows.contains(&row) {
+                rows.push(row);
+            }
+        }
+        match rows.is_empty() {
+            true => format!("I found no such stop of the {line}."),
+            false => format!("The last stop of the {line} before the end: {}.", rows.join("; ")),
+        }
+    }
+
     /// Whether a train in a direction of the network goes where a message says; true if the words name no direction here.
     fn is_direction(&self, said: &str, way: &str, sign: Option<&str>, rest: &[&Station]) -> bool {
         let said = said.to_lowercase();
@@ -272,6 +308,16 @@ impl Speech {
         };
         if !compass.is_empty() && matches!(way, "N" | "S") {
             return way.eq_ignore_ascii_case(compass);
+        }
+        let ends = rest.first().zip(rest.last()).filter(|_| rest.len() > 1);
+        if let Some((here, end)) = ends {
+            match said.as_str() {
+                "northbound" => return end.latitude > here.latitude,
+                "southbound" => return end.latitude < here.latitude,
+                "eastbound" => return end.longitude > here.longitude,
+                "westbound" => return end.longitude < here.longitude,
+                _ => {}
+            }
         }
         let goes_there = || {
             rest.iter().any(|station| {

@@ -6,6 +6,7 @@ use serde_json::json;
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::Speech;
+use super::outage::words_of_outage;
 
 /// Lines mentioned together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,7 +25,25 @@ const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the",
 const AVOIDING_WORDS: [&str; 12] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
 /// Phrases before lines to avoid.
-const AVOIDING_PHRASES: [&str; 14] = [
+const AVOIDING_PHRASES: [&str; 32] = [
+    "keep me off",
+    "keeping me off",
+    "keep us off",
+    "keep away from",
+    "stay away from",
+    "staying away from",
+    "that isnt",
+    "that is not",
+    "thats not",
+    "which isnt",
+    "which is not",
+    "that arent",
+    "that doesnt use",
+    "that does not use",
+    "that doesnt involve",
+    "that doesnt need",
+    "not involving",
+    "without needing",
     "keeping off",
     "keep off",
     "staying off",
@@ -39,6 +58,50 @@ const AVOIDING_PHRASES: [&str; 14] = [
     "other than",
     "rather than",
     "leaving out",
+];
+/// Phrases that say to avoid the line under discussion.
+pub const AVOIDING_IT: &[&str] = &[
+    "avoiding it",
+    "avoid it",
+    "without it",
+    "not using it",
+    "not on it",
+    "dodge it",
+    "dodging it",
+    "skip it",
+    "skipping it",
+    "bypass it",
+    "bypassing it",
+    "keep off it",
+    "keeping off it",
+    "stay off it",
+    "staying off it",
+    "get around it",
+    "get round it",
+    "go round it",
+    "avoid them",
+    "without them",
+    "without that line",
+    "avoid that line",
+    "avoiding that line",
+    "avoid that one",
+    "without that one",
+    "how else",
+    "another way",
+    "some other way",
+    "any other way",
+    "different way",
+    "another route",
+    "any other route",
+    "different route",
+    "keep me off it",
+    "keep me off that",
+    "keep us off it",
+    "stay off that",
+    "not that one",
+    "off that line",
+    "anything but it",
+    "anything but that",
 ];
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
@@ -60,7 +123,7 @@ impl Speech {
         mentions
     }
 
-    /// Finds runs of lines to avoid, with the words that say so: "avoiding the E".
+    /// Finds runs of lines to avoid, with the words that say so: "avoiding the E", "if the L is down".
     #[must_use]
     pub fn find_avoided(&self, message: &Utterance) -> Vec<Mention> {
         let runs = (self.line_runs)(message);
@@ -95,7 +158,13 @@ impl Speech {
             (!is_correction).then(|| Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
         });
         let all = (self.line_runs)(message);
-        found.chain(any_line(message)).chain(allowed_again(message, &all)).chain(with_it(message)).collect()
+        let not_running = all.iter().filter_map(|run| {
+            let words = words_of_outage(message, run)?;
+            let label = message.said(words.clone());
+            Some(Mention::new(words, vec![Choice::new(json!(run.lines), label)]))
+        });
+        let allowed = any_line(message).into_iter().chain(allowed_again(message, &all)).chain(with_it(message));
+        found.chain(not_running).chain(allowed).collect()
     }
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::Speech;
+use super::ends::find_ends;
 
 /// A part of the list of a line's stops.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +21,9 @@ pub(super) struct Listing {
     pub(super) is_between: bool,
     /// Whether it asks for those that are step-free.
     pub(super) step_free: bool,
+    /// Whether it is the stop before the last one: "just before the terminus".
+    #[serde(default)]
+    pub(super) of_end: bool,
 }
 
 impl Listing {
@@ -92,7 +96,9 @@ impl Speech {
     #[must_use]
     pub fn find_listings(&self, message: &Utterance) -> Vec<Mention> {
         let has = |phrase: &&str| find_phrase(message, phrase).is_some();
-        if OTHER.iter().any(has) {
+        // "Which stop is next after Oval"
+        let is_other = |phrase: &&str| has(phrase) && (*phrase != "next" || neighbour(message).is_none());
+        if OTHER.iter().any(is_other) || !find_ends(message).is_empty() {
             return Vec::new();
         }
         let area = self.area_in(message);
@@ -135,14 +141,21 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
     let step_free = ["accessible", "step free", "elevator", "elevators", "lift", "lifts", "wheelchair"]
         .iter()
         .any(|phrase| find_phrase(message, phrase).is_some());
-    let with = |pick: Pick, follows: bool| Listing { area: name.clone(), pick, follows, is_between, step_free };
+    let with =
+        |pick: Pick, follows: bool| Listing { area: name.clone(), pick, follows, is_between, step_free, of_end: false };
+    if let Some((words, pick)) = beside_it(message) {
+        return Some((words, with(pick, true)));
+    }
     if let Some(words) = neighbour(message) {
         let pick = if words.clone().any(|at| matches!(message.word(at), "before" | "previous")) {
             Pick::Before
         } else {
             Pick::After
         };
-        return Some((words, with(pick, false)));
+        let end = words.end;
+        let of_end = pick == Pick::Before
+            && (end..end + 2).any(|at| matches!(message.word(at), "terminus" | "end" | "terminal" | "last" | "final"));
+        return Some((words, Listing { of_end, ..with(pick, false) }));
     }
     if let Some(words) = nearest(message) {
         return Some((words, Listing { step_free: true, ..with(Pick::Nearest, false) }));
@@ -159,6 +172,9 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
     }
     if let Some(words) = all_stops(message) {
         return Some((words, with(Pick::All, false)));
+    }
+    if let Some(words) = stops_between(message) {
+        return Some((words, Listing { is_between: true, ..with(Pick::All, false) }));
     }
     let (words, _) = area?;
     goes_into(message, words).map(|words| (words, with(Pick::Whether, false)))
@@ -182,6 +198,19 @@ fn all_stops(message: &Utterance) -> Option<Range<usize>> {
         let is_list = if is_every { is_plural || is_each } else { is_plural && continues };
         is_list.then_some(first..noun + 1)
     })
+}
+
+/// "stops between?", "the stations in between", "which stations do I pass between Wimbledon and East Putney"
+fn stops_between(message: &Utterance) -> Option<Range<usize>> {
+    const MAX_GAP: usize = 6;
+    let is_noun = |at: usize| matches!(message.word(at), "stops" | "stations");
+    if find_phrase(message, "how many").is_some() || find_phrase(message, "number of").is_some() {
+        return None;
+    }
+    let noun = (0..message.words().len()).find(|at| is_noun(*at))?;
+    let between = (noun + 1..noun + 2 + MAX_GAP).find(|at| message.word(*at) == "between")?;
+    let is_asked = (0..noun).any(|at| STARTS.contains(&message.word(at)));
+    (is_asked || between + 1 == message.words().len()).then_some(noun..between + 1)
 }
 
 /// "how many stops are on the G", "how many stations does the L have"
@@ -212,24 +241,51 @@ fn part_of_list(message: &Utterance) -> Option<Range<usize>> {
     Some(counts.start..total.end)
 }
 
+/// "the one before it", after a question about another stop
+fn beside_it(message: &Utterance) -> Option<(Range<usize>, Pick)> {
+    let words =
+        ["one before it", "one before that", "one before this", "one after it", "one after that", "one after this"];
+    let found = words.iter().find_map(|phrase| find_phrase(message, phrase))?;
+    let pick = if message.word(found.start + 1) == "before" { Pick::Before } else { Pick::After };
+    (message.words().len() <= 6).then_some((found, pick))
+}
+
 /// "stops at right after", "the stop before", "the next stop after"
 fn neighbour(message: &Utterance) -> Option<Range<usize>> {
     (0..message.words().len()).find_map(|at| {
-        if !matches!(message.word(at), "after" | "before" | "past") {
+        if !matches!(message.word(at), "after" | "before" | "past") || at + 1 >= message.words().len() {
             return None;
         }
         let mut start = at;
         while start > 0
             && matches!(
                 message.word(start - 1),
-                "right" | "just" | "directly" | "immediately" | "comes" | "at" | "is" | "one"
+                "right"
+                    | "just"
+                    | "directly"
+                    | "immediately"
+                    | "straight"
+                    | "comes"
+                    | "come"
+                    | "coming"
+                    | "at"
+                    | "is"
+                    | "one"
+                    | "next"
             )
         {
             start -= 1;
         }
         let noun = start.checked_sub(1)?;
         let is_stop = matches!(message.word(noun), "stop" | "stops" | "station");
-        (is_stop && at + 1 < message.words().len()).then_some(noun..at + 1)
+        // "What is after Monument?"
+        let asks = || {
+            let refers =
+                matches!(message.word(at + 1), "that" | "this" | "it" | "the" | "then" | "i" | "we" | "my" | "work");
+            matches!(message.word(noun), "what" | "whats" | "which") && noun < 2 && !refers
+        };
+        let is_asked = is_stop || asks() && (start < at || message.word(noun) == "whats");
+        is_asked.then_some(noun..at + 1)
     })
 }
 

@@ -156,6 +156,7 @@ pub fn line_meeting(speech: &'static Speech) -> Intent {
                 .asks("To which line?"),
         )
         .slot(Slot::optional("meeting", "meeting"))
+        .slot(Slot::optional("on", "lines").momentary())
         .slot(Slot::optional("at", "station").after(["at", "in", "near", "by"]))
         .slot(Slot::optional("near", "station").after(["coming from"]).inherited_by(|earlier, _| {
             let ends = ["from_station", "station_name", "station", "at"];

@@ -6,7 +6,16 @@ use super::Speech;
 use super::words::{NON_PLACE_WORDS, SAVED_PLACES, is_ordinary};
 
 /// Abbreviations in chats, and the words that they stand for.
-const ABBREVIATIONS: [(&str, &str); 143] = [
+const ABBREVIATIONS: [(&str, &str); 152] = [
+    ("ment", "meant"),
+    ("dos", "does"),
+    ("duz", "does"),
+    ("norf", "north"),
+    ("souf", "south"),
+    ("wich", "which"),
+    ("skool", "school"),
+    ("wenz", "whens"),
+    ("wots", "whats"),
     ("rn", "now"),
     ("atm", "now"),
     ("frm", "from"),

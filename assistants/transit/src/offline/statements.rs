@@ -41,11 +41,54 @@ pub fn find_statements(message: &Utterance) -> Vec<Mention> {
     if (0..count).any(|at| ASKING.contains(&message.word(at))) || matches!(message.word(0), "is" | "are" | "do") {
         return Vec::new();
     }
-    let found = (0..count).find_map(|at| lives_or_works(message, at).or_else(|| names_place(message, at)));
+    let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+    for at in 0..count {
+        let until = found.last().map_or(0, |(words, _)| words.end);
+        let stated = changed_place(message, at)
+            .or_else(|| lives_or_works(message, at))
+            .or_else(|| names_place(message, at))
+            .filter(|(words, _)| words.start >= until);
+        found.extend(stated);
+    }
     found
         .into_iter()
         .map(|(words, key)| Mention::new(words.clone(), vec![Choice::new(key, message.said(words))]))
         .collect()
+}
+
+/// Recognises "i moved to", "new job!! its", "started a job at", which replace what was saved. The words belong together although a
+/// sentence may end between them.
+fn changed_place(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static str)> {
+    const MAX_GAP: usize = 4;
+    let word = |at: usize| message.word(at);
+    let is_in = |at: usize| matches!(word(at), "at" | "in" | "near" | "by");
+    if word(at) == "moved" {
+        let mut start = at;
+        while start > 0 && matches!(word(start - 1), "just" | "have" | "recently" | "now" | "since" | "also") {
+            start -= 1;
+        }
+        let is_own = start > 0 && matches!(word(start - 1), "i" | "ive" | "we" | "weve");
+        let end = if matches!(word(at + 1), "house" | "home" | "flat" | "apartment") { at + 2 } else { at + 1 };
+        let is_new = (end..end + 3).any(|at| word(at) == "new");
+        let is_to = matches!(word(end), "to" | "into" | "over") || is_in(end);
+        return (is_own && is_to && !is_new).then(|| (start - 1..end + 1, "home station"));
+    }
+    let (_, key) = PLACES.iter().find(|(place, _)| *place == word(at))?;
+    let before = at.checked_sub(1).map_or("", word);
+    let is_started = at > 1
+        && matches!(before, "a" | "the" | "my")
+        && matches!(word(at - 2), "started" | "start" | "starting" | "got" | "found" | "took");
+    if before != "new" && !(is_started && *key == "work station") {
+        return None;
+    }
+    let mut end = at + 1;
+    while end <= at + MAX_GAP && matches!(word(end), "its" | "it" | "is" | "now" | "and" | "thats" | "that" | "station")
+    {
+        end += 1;
+    }
+    let is_stated = is_in(end) || end > at + 1 && matches!(word(end - 1), "its" | "is" | "thats");
+    let end = if is_in(end) { end + 1 } else { end };
+    is_stated.then(|| (at - 1..end, *key))
 }
 
 /// Recognises "i live at", "im living near", "we work in", "im based at".
@@ -109,34 +152,70 @@ pub fn find_habits(message: &Utterance) -> Vec<Mention> {
     {
         return Vec::new();
     }
-    let habit = (0..count).find_map(|at| {
-        let is_subject = matches!(message.word(at), "i" | "we");
-        let is_often = |at: usize| {
-            matches!(
-                message.word(at),
-                "always" | "usually" | "normally" | "mostly" | "generally" | "typically" | "often" | "mainly"
-            )
-        };
-        let takes =
-            |at: usize| matches!(message.word(at), "take" | "use" | "ride" | "catch" | "travel" | "commute" | "go");
-        if is_subject && is_often(at + 1) && takes(at + 2) {
-            return Some(at..at + 3);
-        }
-        let is_mine = message.word(at) == "my"
-            && matches!(
-                message.word(at + 1),
-                "usual" | "regular" | "normal" | "daily" | "everyday" | "main" | "default"
-            )
-            && matches!(message.word(at + 2), "line" | "train" | "tube" | "ride");
-        let is_named_so = is_mine && at > 0 && matches!(message.word(at - 1), "as" | "is" | "thats");
-        // "Set the 7 as my usual line"
-        let as_mine = || is_named_so.then(|| at - 1..at + 3);
-        (is_mine && matches!(message.word(at + 3), "is" | "s")).then_some(at..at + 4).or_else(as_mine)
+    let habit = from_now_on(message).or_else(|| {
+        (0..count).find_map(|at| {
+            let is_subject = matches!(message.word(at), "i" | "we");
+            let is_often = |at: usize| {
+                matches!(
+                    message.word(at),
+                    "always" | "usually" | "normally" | "mostly" | "generally" | "typically" | "often" | "mainly"
+                )
+            };
+            let takes =
+                |at: usize| matches!(message.word(at), "take" | "use" | "ride" | "catch" | "travel" | "commute" | "go");
+            if is_subject && is_often(at + 1) && takes(at + 2) {
+                return Some(at..at + 3);
+            }
+            let is_mine = message.word(at) == "my"
+                && matches!(
+                    message.word(at + 1),
+                    "usual" | "regular" | "normal" | "daily" | "everyday" | "main" | "default"
+                )
+                && matches!(message.word(at + 2), "line" | "train" | "tube" | "ride");
+            let is_named_so = is_mine && at > 0 && matches!(message.word(at - 1), "as" | "is" | "thats");
+            // "Set the 7 as my usual line"
+            let as_mine = || is_named_so.then(|| at - 1..at + 3);
+            (is_mine && matches!(message.word(at + 3), "is" | "s")).then_some(at..at + 4).or_else(as_mine)
+        })
     });
     habit
         .into_iter()
         .map(|words| Mention::new(words.clone(), vec![Choice::new("usual line", message.said(words))]))
         .collect()
+}
+
+/// Finds "from now on" in "make it the Jubilee from now on", which changes the usual line. "Avoid the Jubilee from now on" does not.
+fn from_now_on(message: &Utterance) -> Option<Range<usize>> {
+    const SETTING: [&str; 16] = [
+        "make",
+        "change",
+        "switch",
+        "set",
+        "take",
+        "taking",
+        "use",
+        "using",
+        "ride",
+        "riding",
+        "on",
+        "its",
+        "update",
+        "commute",
+        "commuting",
+        "call",
+    ];
+    const NOT_SETTING: [&str; 10] =
+        ["avoid", "avoiding", "not", "no", "without", "skip", "never", "dont", "faster", "free"];
+    let has = |known: &[&str]| message.words().iter().any(|word| known.contains(&word.folded.as_str()));
+    let phrases = ["from now on", "from today", "from today on", "going forward", "these days"];
+    let found = (0..message.words().len()).find_map(|at| {
+        let lengths = phrases
+            .iter()
+            .map(|phrase| phrase.split(' ').collect::<Vec<_>>())
+            .filter(|words| words.iter().enumerate().all(|(offset, word)| message.word(at + offset) == *word));
+        lengths.map(|words| at..at + words.len()).max_by_key(|words| words.len())
+    });
+    found.filter(|_| has(&SETTING) && !has(&NOT_SETTING))
 }
 
 /// "I live at Pelham Bay Park", "save Parkchester as my home station"
@@ -200,6 +279,9 @@ mod tests {
             ("is home accessible", None),
             ("take me home from astor pl", None),
             ("where do i live", None),
+            ("we just moved to Astoria", Some("we just moved to (\"home station\")")),
+            ("new office! It is at Bank now", Some("new office! It is at (\"work station\")")),
+            ("my friend got a new job", None),
         ] {
             assert_eq!(said(find_statements, text).as_deref(), expected, "{text}");
         }
@@ -210,6 +292,8 @@ mod tests {
         for (text, expected) in [
             ("And I usually take the 6 train", Some("I usually take (\"usual line\")")),
             ("I always take the District", Some("I always take (\"usual line\")")),
+            ("make it the Jubilee from now on", Some("from now on (\"usual line\")")),
+            ("avoid the 6 from now on", None),
             ("should i take the 6", None),
             ("which line do i usually take", None),
         ] {

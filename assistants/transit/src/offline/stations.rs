@@ -274,7 +274,15 @@ fn is_beside_the_ends(message: &Utterance, saved: &Mention, named: &[Mention]) -
     let before = |at: usize| at.checked_sub(1).map_or("", |before| message.word(before));
     let is_named = matches!(before(saved.words.start), "to" | "from" | "at" | "near" | "my" | "and");
     let is_destination = |mention: &Mention| matches!(before(mention.words.start), "to" | "towards" | "toward");
+    let is_named = is_named || is_start_of_trip(message, saved.words.start);
     !is_named && named.iter().any(|mention| mention.words.start > saved.words.start && is_destination(mention))
+}
+
+/// Whether a saved place is where the trip starts: "home to Bank". In "coming home to Bank", the trip ends at Bank.
+fn is_start_of_trip(message: &Utterance, at: usize) -> bool {
+    const BEFORE: [&str; 14] =
+        ["", "and", "ok", "okay", "so", "then", "now", "hi", "hey", "hello", "please", "about", "route", "directions"];
+    message.word(at + 1) == "to" && BEFORE.contains(&at.checked_sub(1).map_or("", |before| message.word(before)))
 }
 
 /// Finds saved places. If a question has a station slot, the slot takes the same words.
@@ -365,7 +373,8 @@ fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let before = if before == "the" { at.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
     // "get home" needs no preposition, whereas "work" is a place only after one.
-    let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
+    let is_a_place =
+        message.word(at) == "home" || PLACE_CUES.contains(&before) || at == 0 && is_start_of_trip(message, at);
     let choice = || {
         let saved = Choice::new(json!({"saved": key}), message.word(at));
         if message.word(at) == "home" { saved.returning() } else { saved }
@@ -502,6 +511,10 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
                 || words.len() > 1
                 || is_whole
                 || has_digit && message.said(words.clone()).len() > 2
+        }
+        // "oxfrd circuss bakerloo trains": two words that look like a name are one.
+        Rank::Loose if words.start == 0 && words.len() > 1 && words.len() == run.len() => {
+            letters(message.said(words)) >= 9
         }
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 5,
     }

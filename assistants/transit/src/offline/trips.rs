@@ -38,6 +38,11 @@ fn from_station(speech: &'static Speech) -> Slot {
         "live in",
         "live by",
         "live near",
+        // "What if I walk over to X and start from there?"
+        "walk over to",
+        "walk up to",
+        "walk down to",
+        "walked over to",
     ];
     Slot::required("from_station", "station")
         .after(cues)
@@ -77,6 +82,10 @@ pub fn to_station(speech: &'static Speech) -> Slot {
         "visit",
         "be at",
         "be in",
+        "am i at",
+        "are we at",
+        "i be at",
+        "am i in",
         "arrive at",
         "put me at",
         "puts me at",

@@ -213,6 +213,12 @@ pub(super) fn is_ordinary_after_ordinal(word: &str) -> bool {
             | "way"
             | "of"
             | "half"
+            | "part"
+            | "leg"
+            | "bit"
+            | "ride"
+            | "portion"
+            | "change"
             | "from"
             | "after"
     )

@@ -6,6 +6,7 @@ use threadkeep::dialogue::{Extractor as _, Utterance};
 use threadkeep::{ChatMessage, Role};
 
 use super::SPEECH;
+use crate::lines::line_runs;
 use crate::network::gazetteer;
 
 /// Sounds without a meaning.
@@ -30,6 +31,9 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = with_question_first(&text).unwrap_or(text);
     let text = with_role_first(&text).unwrap_or(text);
     let text = as_line(&text, earlier).unwrap_or(text);
+    let text = without_namesake(&text).unwrap_or(text);
+    let text = with_subject(&text, earlier).unwrap_or(text);
+    let text = about_no_line(&text).unwrap_or(text);
     (text != message).then_some(text)
 }
 
@@ -85,6 +89,56 @@ fn as_line(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     })
 }
 
+/// Removes "not the station" after a line, which only says what the name means: "the Victoria line, not the station".
+fn without_namesake(text: &str) -> Option<String> {
+    let utterance = Utterance::new(text);
+    let runs = line_runs(&utterance);
+    let [run] = &runs[..] else { return None };
+    let at = run.words.end;
+    let is_namesake = utterance.word(at) == "not"
+        && utterance.word(at + 1) == "the"
+        && matches!(utterance.word(at + 2), "station" | "stop" | "tube" | "place");
+    let word = |at: usize| &utterance.words()[at].span;
+    is_namesake.then(|| format!("{}{}", &text[..word(at - 1).end], &text[word(at + 2).end..]))
+}
+
+/// Names the subject of a question about the state of the line in the last answer: "on time?"
+fn with_subject(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const BARE: [&str; 8] = [
+        "on time",
+        "running ok",
+        "running okay",
+        "running fine",
+        "running normally",
+        "delayed",
+        "ok today",
+        "all right today",
+    ];
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let words = match &words[..] {
+        ["and" | "is", rest @ ..] => rest.join(" "),
+        all => all.join(" "),
+    };
+    let has_answer = earlier.iter().any(|message| message.role == Role::Assistant);
+    (has_answer && BARE.contains(&words.as_str())).then(|| format!("is it {words}?"))
+}
+
+/// Replaces the "it" of "is it direct" and of "is it going to rain", which is no line.
+fn about_no_line(text: &str) -> Option<String> {
+    const OF_TRIPS: [&str; 8] = ["direct", "straight", "far", "quick", "through", "one", "walkable", "a"];
+    const WEATHER: [&str; 10] =
+        ["rain", "raining", "rainy", "snow", "snowing", "sunny", "cold", "hot", "windy", "warm"];
+    let utterance = Utterance::new(text);
+    let count = utterance.words().len();
+    let has_weather = (0..count).any(|at| WEATHER.contains(&utterance.word(at)));
+    let is_trip = |at: usize| OF_TRIPS.contains(&utterance.word(at)) && utterance.word(at + 1) != "line";
+    let at = (0..count)
+        .find(|at| utterance.word(*at) == "is" && utterance.word(at + 1) == "it" && (has_weather || is_trip(at + 2)))?;
+    let span = &utterance.words()[at + 1].span;
+    Some(format!("{}that{}", &text[..span.start], &text[span.end..]))
+}
+
 fn without_fillers(message: &str) -> String {
     let utterance = Utterance::new(message);
     let words = utterance.words();
@@ -131,6 +185,9 @@ mod tests {
             ("from Oval, sorry, to Angel", None),
             ("no wait sorry, King's Cross", None),
             ("Bank or Monument", None),
+            ("Is it direct", Some("Is that direct")),
+            ("is it running", None),
+            ("the Victoria line, not the station - delays?", Some("the Victoria line - delays?")),
             ("not Oval but Bank", None),
             ("So journey from work to home is how long?", Some("how long is So journey from work to home")),
             ("make it West Ham start", Some("make it from West Ham")),

@@ -56,6 +56,8 @@ fn status() -> Intent {
         .restored_from_calls()
         .slot(Slot::optional("lines", "lines"))
         .slot(Slot::optional("usual", "usualline"))
+        .alternatives("lines", "usual")
+        .decided_by("state", |_, _| true)
         .slot(Slot::optional("stations", "station").after(["between", "from", "to", "and", "at"]))
         .slot(Slot::optional("to", "station").after(["to", "and", "towards"]))
         .slot(Slot::optional("now", "now"))
@@ -181,6 +183,14 @@ const TOWARDS: &[&str] = &[
     "get to",
     "reach",
     "arrive at",
+    // The flight is not the trip.
+    "flight from",
+    "fly from",
+    "flying from",
+    "flies from",
+    "fly out of",
+    "flying out of",
+    "flight out of",
 ];
 
 /// Returns the line at a station, or between two stations, if there is only one.

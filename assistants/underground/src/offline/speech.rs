@@ -125,11 +125,16 @@ const COMPASS: [(&str, &str, &str); 4] = [
 fn is_heading(message: &Utterance, at: usize) -> bool {
     let before = at.checked_sub(1).map_or("", |before| message.word(before));
     let is_last = matches!(message.word(at + 1), "" | "from" | "at" | "please" | "now" | "then");
-    is_last
-        && matches!(
-            before,
-            "going" | "heading" | "train" | "trains" | "tube" | "travelling" | "line" | "next" | "headed"
-        )
+    // "No, north I meant"
+    let is_corrected = matches!(message.word(at + 1), "" | "i" | "sorry" | "please" | "instead")
+        && matches!(before, "" | "no" | "sorry" | "actually" | "and" | "oops" | "meant" | "mean")
+        && message.words().len() <= 5;
+    is_corrected
+        || is_last
+            && matches!(
+                before,
+                "going" | "heading" | "train" | "trains" | "tube" | "travelling" | "line" | "next" | "headed"
+            )
 }
 
 /// Finds directions: "northbound", "going south".
@@ -330,6 +335,16 @@ pub(super) fn find_usual_line(message: &Utterance) -> Vec<Mention> {
     let mut found = Vec::new();
     for at in 0..message.words().len() {
         let word = |offset: usize| message.word(at + offset);
+        // "And mine?", "what is wrong with mine"
+        let is_mine = word(0) == "mine"
+            && (message.words().len() <= 3
+                || matches!(message.word(at.wrapping_sub(1)), "with" | "about" | "on" | "is" | "hows"))
+            && !has(message, &["stop", "station", "before"]);
+        if is_mine {
+            let choice = Choice::new(json!({"saved": "usual line"}), message.said(at..at + 1));
+            found.push(Mention::new(at..at + 1, vec![choice]));
+            continue;
+        }
         let is_usual = matches!(word(1), "usual" | "regular" | "normal" | "favourite" | "favorite" | "own");
         let length = match (word(0), is_usual) {
             ("my", true) if matches!(word(2), "line" | "tube" | "train") => 3,

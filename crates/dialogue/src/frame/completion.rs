@@ -86,7 +86,10 @@ impl SlotFiller<'_> {
             let earlier = dialogue.frames.iter().rev().find_map(|frame| frame.slots.get(origin));
             let earlier = earlier.or_else(|| self.place_of_board(slot, dialogue));
             let started = || self.start_of_newest(slot, dialogue).filter(|_| *is_here);
-            if let Some(choice) = earlier.or_else(started).cloned() {
+            // After a ride on the M, "then the J from there" leaves from where the J stops.
+            let meant = self.slots.get(&slot.name).filter(|meant| self.has_lists() && self.is_on_lists(meant));
+            let is_possible = |choice: &&Choice| meant.is_none() || self.is_on_lists(choice);
+            if let Some(choice) = earlier.filter(is_possible).or_else(started).cloned() {
                 self.slots.set(&slot.name, choice);
             }
         }
@@ -257,6 +260,11 @@ impl SlotFiller<'_> {
             std::iter::once(&slot.name).chain(&slot.carried_from).any(|name| frame.slots.get(name).is_some())
         })?;
         names.find_map(|name| frame.slots.get(name)).filter(|start| self.is_on_lists(start))
+    }
+
+    /// Whether the question has a list, such as lines.
+    fn has_lists(&self) -> bool {
+        self.slots.0.iter().any(|(_, value)| value.value.is_array())
     }
 
     /// Whether a list of the message, such as its lines, has an element in common with the hints of a choice; true without a list.

@@ -78,7 +78,9 @@ impl IntentResolver {
             let end = at + words.len();
             // In "is there an elevator at Canal St", the word refers to nothing.
             if words.len() == 1 && at > 0 && matches!(utterance.word(at - 1), "is" | "are" | "was" | "if") {
-                return end == utterance.words().len();
+                // "What else is there?"
+                let asks_what = at > 1 && matches!(utterance.word(at - 2), "else" | "what" | "more");
+                return end == utterance.words().len() && !asks_what;
             }
             let closes = end == utterance.words().len() || utterance.words()[end - 1].ends_sentence;
             let follows = at > 0
@@ -95,10 +97,11 @@ impl IntentResolver {
                 let named: Vec<&Choice> = named.flat_map(|found| &found.mention.choices).collect();
                 let other = self.pronoun_kinds.iter().find(|(known, _)| known == kind).map(|(_, other)| other.as_str());
                 let is_start = || matches!(utterance.word(at), "here" | "my");
-                let start = || self.start(dialogue, kind).filter(|_| is_start());
+                let is_place = self.place_kind.as_deref() == Some(kind);
+                let start = || self.start(dialogue, kind).filter(|_| is_place && is_start());
                 let is_goal =
                     || words.len() == 1 && at > 0 && is_going(utterance.word(at - 1)) && utterance.word(at) == "there";
-                let goal = || self.goal(dialogue, kind).filter(|_| is_goal());
+                let goal = || self.goal(dialogue, kind).filter(|_| is_place && is_goal());
                 let newest = || match other {
                     Some(other) if self.place_kind.as_deref() == Some(other) => self.heading(dialogue, kind),
                     Some(other) => dialogue.newest_among(&[kind, other]),

@@ -28,6 +28,9 @@ impl IntentResolver {
         if let Some(frame) = self.decided_frame(annotated, clause, dialogue) {
             return Resolution::Frames(vec![frame]);
         }
+        if let Some(frames) = self.same_questions(annotated, clause, dialogue) {
+            return Resolution::Frames(frames);
+        }
         let ranked = self.rank(annotated, clause, dialogue);
         if !self.expresses_new_intent(annotated, clause, &ranked, dialogue)
             && let Some(frame) = self.answer_open_slot(annotated, clause, dialogue)

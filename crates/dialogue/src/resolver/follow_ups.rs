@@ -119,6 +119,33 @@ impl IntentResolver {
         (!dialogue.frames.is_empty()).then(|| dialogue.frames.iter().map(Frame::repeated).collect())
     }
 
+    /// Returns the questions of the last message about something else: "same two questions for the N", "both again for Bank".
+    pub(super) fn same_questions(
+        &self,
+        annotated: &AnnotatedUtterance,
+        clause: &Range<usize>,
+        dialogue: &DialogueState,
+    ) -> Option<Vec<Frame>> {
+        let word = |at: usize| annotated.utterance.word(at);
+        let is_question = |at: usize| matches!(word(at), "question" | "questions" | "thing" | "things");
+        let is_about = |at: usize| matches!(word(at), "for" | "about" | "with" | "at" | "on");
+        let is_same = |at: usize| {
+            let asks_again = |at: usize| is_question(at) && is_about(at + 1);
+            word(at) == "same" && (word(at + 1) == "for" || (at + 1..at + 3).any(asks_again))
+        };
+        let names = annotated.within(clause).any(|found| !found.mention.is_incidental && !found.mention.is_pronoun);
+        if self.place_kind.is_none() || !names || !clause.clone().any(is_same) {
+            return None;
+        }
+        let changed = |frame: &Frame| {
+            let aspect = frame.aspect;
+            let changed = self.changed_frame(frame, annotated, clause, dialogue)?;
+            (changed.unused.is_empty() && changed.open.is_empty()).then_some(Frame { aspect, ..changed })
+        };
+        let frames: Option<Vec<Frame>> = dialogue.frames.iter().map(changed).collect();
+        frames.filter(|frames| !frames.is_empty())
+    }
+
     pub(super) fn reversed_frame(
         &self,
         annotated: &AnnotatedUtterance,

@@ -140,8 +140,22 @@ impl IntentResolver {
                     .within(clause)
                     .any(|found| Some(&found.kind) == self.place_kind.as_ref() && !found.mention.is_pronoun)
             };
-            let both_state = || names_place(&left) && names_place(&right) && self.states(annotated, &right, dialogue);
+            // "My usual line is the Jubilee, home is Balham" too.
+            let says_what = |clause: &Range<usize>| {
+                let ranked = self.rank(annotated, clause, dialogue);
+                self.statement_frame(annotated, clause, dialogue, &ranked).is_some()
+            };
+            let both_state = || {
+                (names_place(&left) || says_what(&left))
+                    && (names_place(&right) || says_what(&right))
+                    && self.states(annotated, &right, dialogue)
+            };
             let states = || self.states(annotated, &left, dialogue) && (self.asks(annotated, &right) || both_state());
+            if self.place_kind.is_some() && says_what(&left) && says_what(&right) {
+                clauses.push(left);
+                rest = right;
+                continue;
+            }
             if is_comma && !corrects && !states() {
                 continue;
             }

@@ -140,7 +140,13 @@ async fn dialogues_of_the_sixteenth_set_pass() {
 /// 189 of 240 turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_seventeenth_set_pass() {
-    check(&Set { text: include_str!("sets/set-17.json"), least_percent: 78 }).await;
+    check(&Set { text: include_str!("sets/set-17.json"), least_percent: 84 }).await;
+}
+
+/// 228 of 287 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_eighteenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-18.json"), least_percent: 78 }).await;
 }
 
 /// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.

@@ -177,7 +177,7 @@ async fn dialogues_of_a_given_set_are_reported() {
 }
 
 /// Sets that were written without sight of the code, and run once before anyone read their failures.
-const SETS: [(&str, usize); 8] = [
+const SETS: [(&str, usize); 9] = [
     (include_str!("../sets/set-1.json"), 206),
     (include_str!("../sets/set-2.json"), 222),
     (include_str!("../sets/set-3.json"), 254),
@@ -189,6 +189,8 @@ const SETS: [(&str, usize); 8] = [
     (include_str!("../sets/set-7.json"), 231),
     // First run: 194 of 228.
     (include_str!("../sets/set-8.json"), 224),
+    // First run: 216 of 246.
+    (include_str!("../sets/set-9.json"), 217),
 ];
 
 async fn check_sets(url: Option<&str>) {

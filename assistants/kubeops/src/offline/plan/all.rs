@@ -155,7 +155,7 @@ impl Planner<'_> {
         }
         let before = read(&last.said, &Lexicon::of(self.conversation));
         let is_look = before.verb.is_some_and(Verb::is_read) && before.act.is_none() && !before.names.is_empty();
-        is_look.then(|| Reading { kind: Some(kind), is_plural: false, ..before })
+        is_look.then_some(Reading { kind: Some(kind), is_plural: false, ..before })
     }
 
     /// "Restart checkout in staging and prod": the change in each place; "web in prod is at 3, staging at 1. Scale it to 2": which one is

@@ -217,8 +217,7 @@ impl Words {
         let is_elliptic = self.is(0, &["y", "o", "pero", "tambien", "tampoco", "incluso", "aunque"])
             || self.is(0, &SUBJECTLESS)
             || is_about_sources;
-        !vocabulary.is_about_law
-            && !(has_sources && self.asks_format())
-            && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
+        let is_own_task = vocabulary.is_about_law || has_sources && self.asks_format();
+        !is_own_task && (is_sum || !vocabulary.unknown.is_empty() && !is_elliptic)
     }
 }

@@ -1,6 +1,6 @@
 //! Lines that do not run, according to the message: "if the 7 is out", "the L isn't running, how else can I get there".
 //!
-//! Whether a line runs is not known here. A trip for somebody who says that it does not has to avoid it.
+//! Whether a line runs is not known here. A trip of a person who says that it does not has to avoid it.
 
 use std::ops::Range;
 

@@ -8,6 +8,7 @@ use threadkeep::agent::{
     TurnPreparation,
 };
 use threadkeep::core::{Tool, ToolSource};
+use threadkeep::dialogue::LazyOfflineModel;
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTool, Memory, RecallPolicy, Value};
 
 use crate::called_by_name::CalledByName;
@@ -127,7 +128,7 @@ impl General {
             })
             .chain([Arc::new(RememberedSource) as Arc<dyn ContextSource>])
             .collect();
-        let model = options.model.unwrap_or_else(|| Arc::new(CalledByName(offline_model())));
+        let model = options.model.unwrap_or_else(|| Arc::new(CalledByName(LazyOfflineModel::new(offline_model))));
         let mut definition = Definition::new(options.name, model)
             .with_graph(general_graph())
             .with_activity(ContextProvider::new(sources).with_limit(MAX_EXCERPTS).activity(memory.clone()));

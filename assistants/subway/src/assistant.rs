@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
+use threadkeep::dialogue::LazyOfflineModel;
 use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Map, Memory, Scope, Value};
 use threadkeep_transit::{USER_ID, chat_graph};
 
@@ -26,7 +27,7 @@ impl SubwayAssistant {
     /// Creates the assistant. `memory` must be the memory of its agent. Without a model, the offline model answers.
     #[must_use]
     pub fn new(memory: &Memory, subway: Arc<Subway>, model: Option<Arc<dyn ChatModel>>) -> Self {
-        let model = model.unwrap_or_else(|| Arc::new(offline_model()));
+        let model = model.unwrap_or_else(|| Arc::new(LazyOfflineModel::new(offline_model)));
         let mut definition = Definition::new(NAME, model).with_graph(chat_graph(NAME));
         definition.description = ABOUT.to_owned();
         definition.tools = SubwayTools::new(memory.clone(), subway).all();

@@ -1,7 +1,7 @@
 //! HTTP requests to live sources: responses of limited size, and a cache that sends equal requests only once.
 
 use std::error::Error;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -60,17 +60,26 @@ pub fn install_provider() {
 /// A client for requests with a timeout.
 #[derive(Debug)]
 pub struct Fetcher {
-    /// `None` if the system has no trusted certificates: assistants then work without live data.
-    client: Option<Client>,
+    /// Created by the first request, because reading the system's certificates takes milliseconds. `None` if the system has no
+    /// trusted certificates: assistants then work without live data.
+    client: OnceLock<Option<Client>>,
+    timeout: Duration,
     limit_bytes: usize,
 }
 
 impl Fetcher {
-    /// Creates the client without fetching anything. If it cannot be created, every source is unavailable.
+    /// Describes a client without creating it. If it cannot be created, every source is unavailable.
     #[must_use]
     pub fn new(timeout: Duration, limit_bytes: usize) -> Self {
-        install_provider();
-        Self { client: Client::builder().timeout(timeout).build().ok(), limit_bytes }
+        Self { client: OnceLock::new(), timeout, limit_bytes }
+    }
+
+    fn client(&self) -> Result<&Client, FetchError> {
+        let client = self.client.get_or_init(|| {
+            install_provider();
+            Client::builder().timeout(self.timeout).build().ok()
+        });
+        client.as_ref().ok_or(FetchError::NoClient)
     }
 
     /// Sends a GET request, which `prepare` can modify, and reads the response up to the size limit.
@@ -82,7 +91,7 @@ impl Fetcher {
         url: &str,
         prepare: impl FnOnce(RequestBuilder) -> RequestBuilder,
     ) -> Result<Fetched, FetchError> {
-        let client = self.client.as_ref().ok_or(FetchError::NoClient)?;
+        let client = self.client()?;
         let unreachable = |error: reqwest::Error| FetchError::Unreachable(error.without_url());
         let mut response = prepare(client.get(url)).send().await.map_err(unreachable)?;
         let status = response.status().as_u16();

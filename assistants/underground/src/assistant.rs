@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
+use threadkeep::dialogue::LazyOfflineModel;
 use threadkeep::{
     Assistant, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, RecallFrom,
     RecallPolicy, Scope, Value,
@@ -46,7 +47,7 @@ impl UndergroundAssistant {
     pub fn new(memory: &Memory, underground: Arc<Underground>, model: Option<Arc<dyn ChatModel>>) -> Self {
         // The offline model answers from the last messages only, so searching for older ones would waste time.
         let recall_from = if model.is_some() { RecallFrom::Thread } else { RecallFrom::Nowhere };
-        let model = model.unwrap_or_else(|| Arc::new(offline_model()));
+        let model = model.unwrap_or_else(|| Arc::new(LazyOfflineModel::new(offline_model)));
         let graph = routed_graph(NAME, Routing { choose, data });
         let mut definition = Definition::new(NAME, model).with_graph(graph);
         definition.description = ABOUT.to_owned();

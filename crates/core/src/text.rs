@@ -12,6 +12,7 @@ mod term_matcher;
 use std::cmp::Ordering;
 use std::collections::HashSet;
 
+use foldhash::fast::RandomState;
 use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
@@ -75,20 +76,33 @@ impl Stems {
         Self { by_language: languages.iter().map(|language| (*language, language.stemmer())).collect() }
     }
 
+    /// Creates the stemmers of the language of these words, or of all languages if none is detected.
+    fn for_words(words: &[String]) -> Self {
+        language_of(words).map_or_else(|| Self::new(&Language::ALL), |language| Self::new(&[language]))
+    }
+
     /// Returns the distinct stems of a folded word.
     fn of(&self, word: &str) -> Vec<String> {
         let mut stems: Vec<String> = Vec::with_capacity(self.by_language.len());
         for (language, stemmer) in &self.by_language {
-            let stem = match language {
-                Language::English => stemmer.stem(irregular::base_of(word)).into_owned(),
-                // The stemmer only recognises these endings with their accents, which many people omit.
-                Language::Spanish => fold(&stemmer.stem(&with_accented_ending(word))),
+            let stem = match function_words::stem_of(word, *language) {
+                Some(known) => known.to_owned(),
+                None => stem(word, *language, stemmer),
             };
             if !stems.contains(&stem) {
                 stems.push(stem);
             }
         }
         stems
+    }
+}
+
+/// Returns the stem of a folded word.
+fn stem(word: &str, language: Language, stemmer: &Stemmer) -> String {
+    match language {
+        Language::English => stemmer.stem(irregular::base_of(word)).into_owned(),
+        // The stemmer only recognises these endings with their accents, which many people omit.
+        Language::Spanish => fold(&stemmer.stem(&with_accented_ending(word))),
     }
 }
 
@@ -115,17 +129,18 @@ pub fn distinct_terms(text: &str) -> Vec<String> {
 #[must_use]
 pub fn stems(text: &str) -> Vec<Vec<String>> {
     let words = words(text);
-    let stems = match language_of(&words) {
-        Some(language) => Stems::new(&[language]),
-        None => Stems::new(&Language::ALL),
-    };
+    let stems = Stems::for_words(&words);
     words.iter().map(|word| stems.of(word)).collect()
 }
 
 /// Returns the terms to index for a text: its distinct [`stems`].
 #[must_use]
 pub fn indexed_terms(text: &str) -> Vec<String> {
-    distinct(stems(text).into_iter().flatten())
+    let words = words(text);
+    let stems = Stems::for_words(&words);
+    // A word that occurs several times is stemmed once.
+    let mut seen: HashSet<&str, RandomState> = HashSet::default();
+    distinct(words.iter().filter(|word| seen.insert(word)).flat_map(|word| stems.of(word)))
 }
 
 /// Returns the search terms of a query: for each word in order, the folded word and its stems in every language, followed by the
@@ -230,7 +245,7 @@ fn with_accented_ending(word: &str) -> String {
 }
 
 fn distinct(terms: impl IntoIterator<Item = String>) -> Vec<String> {
-    let mut seen = HashSet::new();
+    let mut seen: HashSet<String, RandomState> = HashSet::default();
     terms.into_iter().filter(|term| seen.insert(term.clone())).collect()
 }
 

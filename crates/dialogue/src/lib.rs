@@ -30,7 +30,7 @@ pub use acts::Act;
 pub use classifier::Classifier;
 pub use extract::{Choice, Extractor, Mention, Names, Numbers};
 pub use intent::{Intent, Slot, Slots};
-pub use model::{OfflineModel, OfflineModelBuilder, OfflineModelError, Unanswered};
+pub use model::{LazyOfflineModel, OfflineModel, OfflineModelBuilder, OfflineModelError, Unanswered};
 pub use outcome::Outcome;
 pub use phrases::Phrases;
 pub use quote::{Passage, is_question};

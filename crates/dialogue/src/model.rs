@@ -2,6 +2,7 @@
 //! results.
 
 use std::fmt;
+use std::sync::LazyLock;
 
 use async_trait::async_trait;
 use threadkeep_core::{ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
@@ -160,6 +161,35 @@ impl ChatModel for OfflineModel {
             deltas(ChatDelta::Text(text));
         }
         Ok(answer)
+    }
+}
+
+/// An [`OfflineModel`] that is built for its first request. Building one takes milliseconds and megabytes, and most programs open
+/// assistants that are never asked anything.
+pub struct LazyOfflineModel(LazyLock<OfflineModel>);
+
+impl LazyOfflineModel {
+    /// Takes the function that builds the model.
+    #[must_use]
+    pub const fn new(build: fn() -> OfflineModel) -> Self {
+        Self(LazyLock::new(build))
+    }
+}
+
+impl fmt::Debug for LazyOfflineModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyOfflineModel").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl ChatModel for LazyOfflineModel {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
+        self.0.answer(request, deltas).await
     }
 }
 

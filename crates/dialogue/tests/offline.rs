@@ -1,11 +1,15 @@
 //! Tests the offline model with the declarations for a fictional harbour: ferries between piers.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use serde_json::{Value, json};
 use threadkeep_core::{
     ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, Finish, JsonText, Part, Role, ToolChoice,
     ToolDescription, ToolResult,
 };
-use threadkeep_dialogue::{Choice, Intent, Names, OfflineModel, OfflineModelError, Passage, Phrases, Slot, Utterance};
+use threadkeep_dialogue::{
+    Choice, Intent, LazyOfflineModel, Names, OfflineModel, OfflineModelError, Passage, Phrases, Slot, Utterance,
+};
 
 const REFUSAL: &str = "I only know about ferries.";
 
@@ -211,6 +215,25 @@ async fn a_question_becomes_a_call_and_its_result_an_answer() {
         words, r#"get_crossing {"from":"p4","to":"p3"}"#,
         "an intent without a declared answer returns the tool's result"
     );
+}
+
+#[tokio::test]
+async fn a_lazy_model_is_built_for_its_first_request() {
+    static BUILT: AtomicUsize = AtomicUsize::new(0);
+    let model = LazyOfflineModel::new(|| {
+        BUILT.fetch_add(1, Ordering::Relaxed);
+        harbour()
+    });
+    assert_eq!((model.name(), BUILT.load(Ordering::Relaxed)), (harbour().name(), 0));
+    let request = ChatRequest { messages: vec![ChatMessage::text(Role::User, "Hello")], ..ChatRequest::default() };
+    let expected = harbour().answer(&request, &mut |_| {}).await.unwrap();
+    for _ in 0..2 {
+        let mut deltas = Vec::new();
+        let answer = model.answer(&request, &mut |delta| deltas.push(delta)).await.unwrap();
+        assert_eq!(answer.text(), expected.text());
+        assert_eq!(deltas, [ChatDelta::Text(answer.text())]);
+    }
+    assert_eq!(BUILT.load(Ordering::Relaxed), 1);
 }
 
 #[tokio::test]

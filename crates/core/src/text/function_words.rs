@@ -5,20 +5,38 @@ use std::sync::LazyLock;
 
 use foldhash::fast::RandomState;
 
-use super::Language;
+use super::{Language, stem};
 
 /// The maximum length of a function word, in bytes.
 const MAX_WORD_BYTES: usize = 10;
 
-/// Returns, for each language in the order of [`Language::ALL`], whether a word is one of its function words.
-pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
-    // The length is checked first because this runs for every word of every searched text.
-    let known = if word.len() <= MAX_WORD_BYTES { FUNCTION_WORDS.get(word) } else { None };
-    known.copied().unwrap_or_default()
+/// A function word.
+struct FunctionWord {
+    /// For each language in the order of [`Language::ALL`], whether this is one of its function words.
+    is_in: [bool; Language::ALL.len()],
+    /// The word's stem in each language.
+    stems: [String; Language::ALL.len()],
 }
 
-static FUNCTION_WORDS: LazyLock<HashMap<&str, [bool; Language::ALL.len()], RandomState>> = LazyLock::new(|| {
-    let mut words: HashMap<_, [bool; Language::ALL.len()], _> = HashMap::default();
+/// Returns, for each language in the order of [`Language::ALL`], whether a word is one of its function words.
+pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
+    find(word).map(|known| known.is_in).unwrap_or_default()
+}
+
+/// Returns the stem of a function word of any language: almost half of the words of a text are function words, so their stems are
+/// kept.
+pub(super) fn stem_of(word: &str, language: Language) -> Option<&'static str> {
+    find(word).map(|known| &*known.stems[language as usize])
+}
+
+fn find(word: &str) -> Option<&'static FunctionWord> {
+    // The length is checked first because this runs for every word of every searched text.
+    if word.len() <= MAX_WORD_BYTES { FUNCTION_WORDS.get(word) } else { None }
+}
+
+static FUNCTION_WORDS: LazyLock<HashMap<&str, FunctionWord, RandomState>> = LazyLock::new(|| {
+    let mut words: HashMap<_, FunctionWord, _> = HashMap::default();
+    let stemmers = Language::ALL.map(Language::stemmer);
     for language in Language::ALL {
         let language_words = match language {
             Language::English => ENGLISH_WORDS,
@@ -26,7 +44,11 @@ static FUNCTION_WORDS: LazyLock<HashMap<&str, [bool; Language::ALL.len()], Rando
         };
         for word in language_words.split_whitespace() {
             debug_assert!(word.len() <= MAX_WORD_BYTES, "{word} is longer than MAX_WORD_BYTES");
-            words.entry(word).or_default()[language as usize] = true;
+            let known = words.entry(word).or_insert_with(|| FunctionWord {
+                is_in: Default::default(),
+                stems: Language::ALL.map(|language| stem(word, language, &stemmers[language as usize])),
+            });
+            known.is_in[language as usize] = true;
         }
     }
     words

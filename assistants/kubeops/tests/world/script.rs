@@ -121,8 +121,9 @@ impl Script {
         let cluster = &self.talk.cluster;
         if let Some(gone) = step["cluster_remove"].as_object() {
             let text = |name: &str| gone[name].as_str().unwrap().to_owned();
-            assert_eq!(plural(&text("kind")), "pods");
-            cluster.remove("", "pods", &text("namespace"), &text("name"));
+            let kind = plural(&text("kind"));
+            let group = if matches!(&*kind, "deployments" | "statefulsets" | "daemonsets") { "apps" } else { "" };
+            cluster.remove(group, &kind, &text("namespace"), &text("name"));
         }
         if let Some(failure) = step.get("kubectl_fail") {
             cluster.fail(failure.as_str());

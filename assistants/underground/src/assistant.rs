@@ -15,6 +15,7 @@ use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph}
 use crate::lines::find_network_lines;
 use crate::notices::StatusNotices;
 use crate::routing::{RoutedAgents, RoutingContext, last_mentioned_line, refers_to_usual_line, route};
+use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
 use crate::tools::{UndergroundTools, nearest_stations};
 use crate::underground::Underground;
 use crate::{mentions, offline_model, prompt};
@@ -31,6 +32,8 @@ const TEMPERATURE: f64 = 0.1;
 const THREAD_TYPE: &str = "tfl_transport_query";
 /// How many messages before the question are read for routing.
 const HISTORY: usize = 10;
+/// The number of earlier messages in which references such as "the first line I asked about" are resolved.
+const REFERENCE_HISTORY: usize = 100;
 /// The keys of the graph's input.
 const ROUTING_CONTEXT: &str = "spoken";
 const USER_CONTEXT: &str = "userContext";
@@ -131,7 +134,17 @@ impl Assistant for UndergroundAssistant {
             }
         };
         tracing::info!("📝 Processing {} messages for context", messages.len());
-        let mut routing_context = RoutingContext { line: last_mentioned_line(&messages), usual_line: None };
+        let mut routing_context = RoutingContext { line: last_mentioned_line(&messages), ..RoutingContext::default() };
+        if may_refer_to_lines(asked.question) {
+            // The first question may be long ago.
+            let query = MessageQuery::newest(REFERENCE_HISTORY + 1);
+            let page = asked.memory.messages(asked.scope, asked.thread, &query).await;
+            let messages = page.map(|page| page.messages).unwrap_or_default();
+            let messages = messages.iter().filter(|message| message.seq < asked.seq);
+            let spoken = messages.map(|message| (message.content.role, message.plain_text()));
+            let referred = SpokenLines::of(spoken).referred(asked.question);
+            routing_context.referred = referred.iter().map(|line| line.id.to_owned()).collect();
+        }
         if refers_to_usual_line(asked.question) && matches!(asked.scope, Scope::User(..)) {
             let rider = RiderMemory::new(asked.memory.clone(), NAME);
             for key in ["usual line", "favorite line", "line"] {

@@ -19,6 +19,7 @@ mod plugin;
 mod prompt;
 mod routing;
 mod services;
+mod spoken_lines;
 mod station;
 mod status;
 pub mod tfl;

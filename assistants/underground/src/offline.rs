@@ -22,7 +22,7 @@ use threadkeep_transit::offline::{
 };
 
 use crate::prompt::REFUSAL;
-use crate::routing::stations_of;
+use crate::routing::{lines_of, stations_of};
 pub(crate) use speech::SPEECH;
 
 const ABOUT: &str = "I answer questions about London's Underground, Elizabeth line, DLR and Overground: status, next trains, \
@@ -162,22 +162,37 @@ fn declaration() -> OfflineModelBuilder {
     intents.fold(builder, OfflineModelBuilder::intent)
 }
 
-/// Answers the question of which station the user last mentioned.
+/// Answers the question of which station or line the user mentioned last, or first.
 fn asked_station(turn: &Turn<'_>) -> String {
+    const FIRST: [&str; 5] = ["first", "beginning", "start", "originally", "initially"];
+    let question = Utterance::new(turn.question());
+    let has = |words: &[&str]| question.words().iter().any(|word| words.contains(&word.folded.as_str()));
+    let (is_line, is_first) = (has(&["line", "lines"]), has(&FIRST));
     let calls = turn.earlier().iter().rev().flat_map(ChatMessage::tool_calls);
-    let of_call = |call: &threadkeep::ToolCall| {
+    let station_of = |call: &threadkeep::ToolCall| {
         let arguments: threadkeep::Value = call.arguments.read().ok()?;
         Some(arguments["station"].as_str()?.to_owned())
     };
-    if let Some(name) = calls.into_iter().find_map(of_call) {
+    // A call also names the station to which a follow-up refers.
+    if !is_line
+        && !is_first
+        && let Some(name) = calls.into_iter().find_map(station_of)
+    {
         return format!("You asked about {name}.");
     }
-    let messages = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
-    let named = messages.map(|message| stations_of(&Utterance::new(message.plain_text())));
-    let stations = named.into_iter().find(|stations| !stations.is_empty()).unwrap_or_default();
-    match stations.first() {
-        Some((name, _)) => format!("You asked about {name}."),
-        None => "You have not named a station yet.".to_owned(),
+    let messages = turn.earlier().iter().filter(|message| message.role == Role::User);
+    let named = messages.flat_map(|message| {
+        let message = Utterance::new(message.plain_text());
+        match is_line {
+            true => lines_of(&message).into_iter().map(|line| format!("the {}", line.name)).collect::<Vec<_>>(),
+            false => stations_of(&message).into_iter().map(|(name, _)| name).collect(),
+        }
+    });
+    let named: Vec<String> = named.collect();
+    let name = if is_first { named.first() } else { named.last() };
+    match name {
+        Some(name) => format!("You asked about {name}."),
+        None => format!("You have not named a {} yet.", if is_line { "line" } else { "station" }),
     }
 }
 

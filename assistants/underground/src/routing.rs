@@ -42,6 +42,9 @@ pub struct RoutingContext {
     pub line: Option<String>,
     /// The id of the user's usual line, if the message refers to it.
     pub usual_line: Option<String>,
+    /// The ids of the lines to which the message refers by what was said about them, such as "the first line I asked about".
+    #[serde(default)]
+    pub referred: Vec<String>,
 }
 
 /// Words that indicate a question about the whole network.
@@ -103,7 +106,10 @@ pub fn route(message: &str, routing_context: &RoutingContext) -> RoutedAgents {
     const STATUS: f64 = 0.6;
     const DEFAULT: f64 = 0.5;
     let utterance = Utterance::new(message).corrected(|message, at| SPEECH.correct(message, at));
-    let named = lines_of(&utterance);
+    let mut named = lines_of(&utterance);
+    if named.is_empty() {
+        named.extend(routing_context.referred.iter().filter_map(|line| find_line(line)));
+    }
     match named.as_slice() {
         [] => {}
         [one] => return RoutedAgents::one(one.agent, NAMED),
@@ -216,7 +222,7 @@ mod tests {
     use crate::lines::LINES;
 
     fn agent(message: &str, line: Option<&str>) -> String {
-        let routing_context = RoutingContext { line: line.map(str::to_owned), usual_line: None };
+        let routing_context = RoutingContext { line: line.map(str::to_owned), ..RoutingContext::default() };
         let routed = route(message, &routing_context);
         assert!((0.0..=1.0).contains(&routed.confidence));
         routed.stored().to_owned()

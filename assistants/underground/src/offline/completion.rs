@@ -8,6 +8,7 @@ use threadkeep::{ChatMessage, Role};
 use super::SPEECH;
 use crate::lines::line_runs;
 use crate::network::gazetteer;
+use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
 
 /// Sounds without a meaning.
 const FILLERS: [&str; 10] = ["uh", "uhh", "uhm", "um", "umm", "erm", "er", "ehm", "mmm", "uhhh"];
@@ -34,7 +35,16 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = without_namesake(&text).unwrap_or(text);
     let text = with_subject(&text, earlier).unwrap_or(text);
     let text = about_no_line(&text).unwrap_or(text);
+    let text = with_lines_named(&text, earlier).unwrap_or(text);
     (text != message).then_some(text)
+}
+
+/// Names the lines to which the message refers.
+fn with_lines_named(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    may_refer_to_lines(text).then(|| {
+        let spoken = earlier.iter().map(|message| (message.role, message.plain_text()));
+        SpokenLines::of(spoken).with_names(text)
+    })?
 }
 
 /// Moves a question from the end to the front: "so X to Y is how long?" asks how long it is.

@@ -1,0 +1,428 @@
+//! Lines that a message refers to by what was said about them: "the first line I asked about", "the other one", "the delayed line",
+//! "which of those had a problem?"
+
+use std::ops::Range;
+
+use threadkeep::Role;
+use threadkeep::dialogue::{Extractor as _, Utterance};
+
+use crate::lines::{LINES, LineInfo};
+use crate::network::gazetteer;
+use crate::routing::lines_of;
+
+/// The maximum number of lines to which "those" refers.
+const MAX_LINES: usize = 6;
+/// Words about the state of a line.
+const STATE_WORDS: [&str; 22] = [
+    "ok",
+    "okay",
+    "fine",
+    "running",
+    "working",
+    "delayed",
+    "delays",
+    "delay",
+    "late",
+    "problem",
+    "problems",
+    "issue",
+    "issues",
+    "trouble",
+    "disrupted",
+    "disruption",
+    "suspended",
+    "closed",
+    "good",
+    "bad",
+    "up",
+    "affected",
+];
+/// Words that refer to nothing themselves and stand around a reference.
+const AROUND: [&str; 20] = [
+    "and", "what", "about", "how", "hows", "is", "are", "the", "one", "line", "then", "s", "so", "ok", "ones", "doing",
+    "too", "now", "today", "please",
+];
+const NUMBERS: [(&str, usize); 6] = [("two", 2), ("both", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6)];
+
+/// What was said about lines, up to a message.
+#[derive(Debug, Default)]
+pub(crate) struct SpokenLines {
+    /// The lines that the user named or referred to, without repetitions, in the order of their first mention.
+    asked: Vec<&'static LineInfo>,
+    /// The line that the user named last.
+    last_asked: Option<&'static LineInfo>,
+    /// The lines of the newest answer.
+    answered: Vec<&'static LineInfo>,
+    /// The lines that the newest answer calls disrupted; `None` if the answer is not about the states of lines.
+    disrupted: Option<Vec<&'static LineInfo>>,
+    /// The lines of the newest route, in the order of its rides.
+    ridden: Vec<&'static LineInfo>,
+    /// The lines that the newest answer with states called disrupted.
+    last_disrupted: Vec<&'static LineInfo>,
+    /// The lines of the newest answer that called several disrupted.
+    listed: Vec<&'static LineInfo>,
+}
+
+impl SpokenLines {
+    /// Collects the lines of messages, oldest first.
+    pub(crate) fn of<T: AsRef<str>>(messages: impl IntoIterator<Item = (Role, T)>) -> Self {
+        let mut spoken = Self::default();
+        for (role, text) in messages {
+            match role {
+                Role::User => spoken.add_question(text.as_ref()),
+                Role::Assistant => spoken.add_answer(text.as_ref()),
+                _ => {}
+            }
+        }
+        spoken
+    }
+
+    fn add_question(&mut self, text: &str) {
+        let named = lines_of(&Utterance::new(text));
+        let lines = if named.is_empty() { self.referred(text) } else { named };
+        for line in &lines {
+            if !self.asked.contains(line) {
+                self.asked.push(line);
+            }
+        }
+        self.last_asked = lines.last().copied().or(self.last_asked);
+    }
+
+    fn add_answer(&mut self, text: &str) {
+        // A step of a turn that only calls tools.
+        if text.is_empty() {
+            return;
+        }
+        self.answered = lines_of(&Utterance::new(text));
+        let is_route = text.contains("Take the ");
+        if is_route {
+            self.ridden.clone_from(&self.answered);
+        }
+        let states: Vec<(&'static LineInfo, bool)> = text.lines().filter_map(state_of).collect();
+        let disrupted = states.iter().filter(|(_, is_good)| !is_good).map(|(line, _)| *line);
+        self.disrupted = (!states.is_empty() && !is_route).then(|| {
+            let mut lines: Vec<&'static LineInfo> = Vec::new();
+            disrupted.for_each(|line| {
+                if !lines.contains(&line) {
+                    lines.push(line)
+                }
+            });
+            lines
+        });
+        if let Some(lines) = &self.disrupted {
+            self.last_disrupted.clone_from(lines);
+            if lines.len() > 1 {
+                self.listed.clone_from(lines);
+            }
+        }
+    }
+
+    /// Returns the lines to which a message refers.
+    pub(crate) fn referred(&self, text: &str) -> Vec<&'static LineInfo> {
+        let message = Utterance::new(text);
+        self.reference(&message).map(|(_, lines)| lines).unwrap_or_default()
+    }
+
+    /// Returns the message with the names of the lines to which it refers; `None` if it refers to none.
+    pub(crate) fn with_names(&self, text: &str) -> Option<String> {
+        let message = Utterance::new(text);
+        let (words, lines) = self.reference(&message)?;
+        let names: Vec<String> = lines.iter().map(|line| format!("the {}", line.name)).collect();
+        let (start, end) = (message.words()[words.start].span.start, message.words()[words.end - 1].span.end);
+        let named = names.join(" and ");
+        // A question about several lines asks how they are.
+        let named = if lines.len() > 1 && words.start == 0 { format!("status of {named}") } else { named };
+        let named = if asks_why(&message) { format!("why is {named} delayed") } else { named };
+        Some(format!("{}{named}{}", &text[..start], &text[end..]))
+    }
+
+    /// Finds the words that refer to lines, and the lines.
+    fn reference(&self, message: &Utterance) -> Option<(Range<usize>, Vec<&'static LineInfo>)> {
+        if !may_refer(message) || self.asked.is_empty() && self.answered.is_empty() || !lines_of(message).is_empty() {
+            return None;
+        }
+        let one = |(words, line): (Range<usize>, &'static LineInfo)| (words, vec![line]);
+        self.by_question(message)
+            .or_else(|| self.by_state(message))
+            .map(one)
+            .or_else(|| self.several(message))
+            .or_else(|| self.other(message).or_else(|| self.of_answer(message)).map(one))
+            .or_else(|| self.by_ride(message).or_else(|| self.of_cause(message)).map(one))
+    }
+
+    /// "The first line I asked about", "the line I asked about before".
+    fn by_question(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        const FIRST: [&str; 4] = ["first", "originally", "initially", "beginning"];
+        const PREVIOUS: [&str; 4] = ["previous", "before", "earlier", "previously"];
+        let noun = (1..message.words().len()).find(|at| matches!(message.word(*at), "line" | "one"))?;
+        let mut at = noun + 1;
+        at += usize::from(matches!(message.word(at), "that" | "which"));
+        if !matches!(message.word(at), "i" | "we") {
+            return None;
+        }
+        at += 1 + usize::from(matches!(message.word(at + 1), "was" | "first" | "originally" | "just"));
+        if !matches!(message.word(at), "asked" | "asking" | "named" | "mentioned" | "checked" | "started" | "said") {
+            return None;
+        }
+        at += 1;
+        at += usize::from(message.word(at) == "you");
+        at += usize::from(matches!(message.word(at), "about" | "for" | "after" | "with" | "on"));
+        let mut end = at;
+        at += usize::from(matches!(message.word(at), "at" | "in" | "to"));
+        at += usize::from(message.word(at) == "the");
+        if FIRST.contains(&message.word(at)) || PREVIOUS.contains(&message.word(at)) || message.word(at) == "start" {
+            end = at + 1;
+        }
+        let is_about = |words: &[&str]| (noun - 1..end).any(|at| words.contains(&message.word(at)));
+        let start = (0..noun).rev().find(|at| matches!(message.word(*at), "the" | "my" | "that")).unwrap_or(noun);
+        let line = if is_about(&FIRST) || is_about(&["start"]) {
+            self.asked.first()
+        } else if is_about(&["second"]) {
+            self.asked.get(1)
+        } else if is_about(&PREVIOUS) {
+            self.asked.iter().rev().find(|line| Some(**line) != self.last_asked)
+        } else {
+            self.last_asked.as_ref()
+        };
+        Some((start..end, line?))
+    }
+
+    /// "The delayed line", "the one with delays", if exactly one was called disrupted.
+    fn by_state(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        const STATES: [&str; 9] =
+            ["delayed", "disrupted", "suspended", "affected", "problematic", "closed", "delays", "problems", "trouble"];
+        let [line] = self.last_disrupted[..] else { return None };
+        let is_noun = |at: usize| matches!(message.word(at), "line" | "one");
+        let start = (0..message.words().len()).find(|at| matches!(message.word(*at), "the" | "that"))?;
+        if STATES[..6].contains(&message.word(start + 1)) && is_noun(start + 2) {
+            return Some((start..start + 3, line));
+        }
+        if !is_noun(start + 1) {
+            return None;
+        }
+        let mut at = start + 2;
+        while matches!(message.word(at), "that" | "which" | "thats" | "is" | "s" | "with" | "has" | "the" | "was") {
+            at += 1;
+        }
+        (at > start + 2 && STATES.contains(&message.word(at))).then(|| (start..at + 1, line))
+    }
+
+    /// "Which of those four had a problem?"
+    fn several(&self, message: &Utterance) -> Option<(Range<usize>, Vec<&'static LineInfo>)> {
+        let has = |words: &[&str]| message.words().iter().any(|word| words.contains(&word.folded.as_str()));
+        let at = (0..2).find(|at| matches!(message.word(*at), "which" | "are" | "any"))?;
+        let of = (at..at + 3).find(|at| message.word(*at) == "of")?;
+        let is_plural = matches!(message.word(of + 1), "those" | "these" | "them" | "the");
+        if !is_plural || !has(&STATE_WORDS) || !gazetteer().find(message).is_empty() {
+            return None;
+        }
+        let count = NUMBERS.iter().find(|(name, _)| message.word(of + 2) == *name).map(|(_, count)| *count);
+        let lines = match count {
+            Some(count) => self.asked.get(self.asked.len().checked_sub(count)?..)?.to_vec(),
+            None => self.asked.clone(),
+        };
+        ((2..=MAX_LINES).contains(&lines.len())).then(|| (0..message.words().len(), lines))
+    }
+
+    /// "And the other one?", between two lines.
+    fn other(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        let at = (0..message.words().len()).find(|at| message.word(*at) == "other")?;
+        let end = if matches!(message.word(at + 1), "one" | "line") { at + 2 } else { at + 1 };
+        let is_plain = |other: usize| {
+            (at..end).contains(&other)
+                || [&AROUND[..], &STATE_WORDS[..]].iter().any(|words| words.contains(&message.word(other)))
+        };
+        if message.word(at.checked_sub(1)?) != "the"
+            || !(0..message.words().len()).all(is_plain)
+            || self.disrupted.is_none()
+        {
+            return None;
+        }
+        let pairs = [&self.listed, &self.asked];
+        let pair = pairs
+            .into_iter()
+            .find(|lines| lines.len() == 2 && self.last_asked.is_some_and(|last| lines.contains(&last)))?;
+        pair.iter().find(|line| Some(**line) != self.last_asked).map(|line| (at - 1..end, *line))
+    }
+
+    /// "Is that one running?", after an answer that names one further line.
+    fn of_answer(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        let at = (0..message.words().len()).find(|at| {
+            matches!(message.word(*at), "that" | "this") && matches!(message.word(*at + 1), "one" | "line")
+        })?;
+        let asks_state = message.words().iter().any(|word| STATE_WORDS.contains(&word.folded.as_str()));
+        if !asks_state || self.disrupted.is_some() || !gazetteer().find(message).is_empty() {
+            return None;
+        }
+        let mut further = self.answered.iter().filter(|line| Some(**line) != self.last_asked);
+        match (further.next(), further.next()) {
+            (Some(line), None) => Some((at..at + 2, line)),
+            _ => None,
+        }
+    }
+
+    /// "Is the first line ok?", about the rides of a route, and then "and the second?"
+    fn by_ride(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        let (at, number) = (1..message.words().len()).find_map(|at| {
+            let number = ["first", "second", "third"].iter().position(|ordinal| message.word(at) == *ordinal)?;
+            (message.word(at - 1) == "the").then_some((at, number))
+        })?;
+        let line = self.ridden.get(number)?;
+        let asks_state = message.words().iter().any(|word| STATE_WORDS.contains(&word.folded.as_str()));
+        if matches!(message.word(at + 1), "line" | "one") && asks_state && gazetteer().find(message).is_empty() {
+            return Some((at - 1..at + 2, line));
+        }
+        let is_plain = |other: usize| other == at || AROUND.contains(&message.word(other));
+        let continues = self.last_asked.is_some_and(|last| self.ridden.contains(&last)) && self.disrupted.is_some();
+        let end = if matches!(message.word(at + 1), "line" | "one") { at + 2 } else { at + 1 };
+        (continues && (0..message.words().len()).all(is_plain)).then(|| (at - 1..end, *line))
+    }
+
+    /// "What happened there?" and "why?", after states of which one is a disruption.
+    fn of_cause(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        let [line] = self.disrupted.as_deref()? else { return None };
+        asks_why(message).then(|| (0..message.words().len(), *line))
+    }
+}
+
+/// Whether a message may refer to lines in this way. If not, what was said about lines does not have to be collected.
+pub(crate) fn may_refer_to_lines(text: &str) -> bool {
+    may_refer(&Utterance::new(text))
+}
+
+fn may_refer(message: &Utterance) -> bool {
+    let is_noun = |at: usize| matches!(message.word(at), "line" | "one");
+    let has_state = || message.words().iter().any(|word| STATE_WORDS.contains(&word.folded.as_str()));
+    let refers = |at: usize| {
+        let next = message.word(at + 1);
+        match message.word(at) {
+            "line" | "one" => {
+                matches!(next, "i" | "we" | "that" | "which" | "thats" | "with")
+                    || matches!(message.word(at + 2), "i" | "we")
+            }
+            "the" | "that" | "this" if is_noun(at + 1) => has_state(),
+            "the" => {
+                matches!(next, "other" | "first" | "second" | "third") || is_noun(at + 2) && STATE_WORDS.contains(&next)
+            }
+            "which" | "are" | "any" => {
+                matches!(message.word(at + 2), "those" | "these" | "them" | "the") && has_state()
+            }
+            _ => false,
+        }
+    };
+    (0..message.words().len()).any(refers) || asks_why(message)
+}
+
+/// Whether a message only asks for the cause of something: "what happened there?", "why is that?"
+fn asks_why(message: &Utterance) -> bool {
+    const WORDS: [&str; 26] = [
+        "and",
+        "so",
+        "ok",
+        "what",
+        "whats",
+        "why",
+        "happened",
+        "happening",
+        "there",
+        "is",
+        "that",
+        "it",
+        "wrong",
+        "with",
+        "the",
+        "matter",
+        "cause",
+        "reason",
+        "how",
+        "come",
+        "s",
+        "going",
+        "on",
+        "causing",
+        "was",
+        "has",
+    ];
+    const ASKING: [&str; 7] = ["why", "happened", "happening", "wrong", "matter", "cause", "causing"];
+    let has = |words: &[&str]| message.words().iter().any(|word| words.contains(&word.folded.as_str()));
+    has(&ASKING) && message.words().iter().all(|word| WORDS.contains(&word.folded.as_str()))
+}
+
+/// Returns the line whose state a line of an answer says ("Northern line: minor delays."), and whether its service is good.
+fn state_of(text: &str) -> Option<(&'static LineInfo, bool)> {
+    let line = LINES.iter().find(|line| text.starts_with(line.name))?;
+    let state = text[line.name.len()..].strip_prefix(": ")?;
+    Some((line, state.starts_with("good service")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the last of the messages with names. Messages of the user and of the assistant alternate.
+    fn named(messages: &[&str]) -> Option<String> {
+        let (last, earlier) = messages.split_last().unwrap();
+        let roles = [Role::User, Role::Assistant].into_iter().cycle();
+        SpokenLines::of(roles.zip(earlier)).with_names(last)
+    }
+
+    #[test]
+    fn lines_are_referred_to_by_questions_and_answers() {
+        let two =
+            "Good service on 17 lines; these have problems:\nJubilee line: severe delays.\nCentral line: minor delays.";
+        let (good, bad) = ("Bakerloo line: good service.", "Northern line: minor delays. Signal failure.");
+        for (messages, expected) in [
+            (
+                &["Bakerloo status", good, "and the Northern", bad, "and the first line I asked about, still fine?"][..],
+                Some("and the Bakerloo line, still fine?"),
+            ),
+            (
+                &["Bakerloo status", good, "and the Northern", bad, "the line I asked about first, what caused it?"],
+                Some("the Bakerloo line, what caused it?"),
+            ),
+            (
+                &["any problems", two, "how bad is the Jubilee", "Jubilee line: severe delays.", "and the other one?"],
+                Some("and the Central line?"),
+            ),
+            (&["Bakerloo status", good, "and the Northern", bad, "and the other one?"], Some("and the Bakerloo line?")),
+            (
+                &["Bakerloo status", good, "and the Northern", bad, "which of those two had a problem?"],
+                Some("status of the Bakerloo line and the Northern line?"),
+            ),
+            (&["Bakerloo status", good, "and the Northern", bad, "why?"], Some("why is the Northern line delayed?")),
+            (
+                &[
+                    "Piccadilly status",
+                    bad,
+                    "other lines there?",
+                    "The Metropolitan line stops there.",
+                    "is that one running?",
+                ],
+                Some("is the Metropolitan line running?"),
+            ),
+            (
+                &[
+                    "Northern ok?",
+                    bad,
+                    "which lines stop there?",
+                    "Circle and District lines.",
+                    "is the delayed line step-free?",
+                ],
+                Some("is the Northern line step-free?"),
+            ),
+            (
+                &[
+                    "Angel to Poplar",
+                    "Take the Northern line to Bank.\nTake the Jubilee line to Poplar.",
+                    "is the second line ok?",
+                ],
+                Some("is the Jubilee line ok?"),
+            ),
+            (&["Northern ok?", bad, "which one is faster?"], None),
+            (&["hello", "Hello.", "the other one"], None),
+            (&["Northern ok?", bad, "which line did I ask about?"], None),
+        ] {
+            assert_eq!(named(messages).as_deref(), expected, "{messages:?}");
+        }
+    }
+}

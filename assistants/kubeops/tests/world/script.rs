@@ -51,16 +51,28 @@ struct Script {
     asked: Vec<Asked>,
     /// The ids of the events that were delivered.
     events: BTreeSet<String>,
+    /// Whether conversations outlast a restart.
+    is_persistent: bool,
+    /// Whether conversations are remembered. Otherwise the door opens a new one for each message.
+    remembers: bool,
+    /// How often conversations were forgotten.
+    forgotten: usize,
 }
 
 impl Script {
     async fn start(dialogue: &Value) -> Self {
+        let (mut approvals, mut memory) = (json!({}), dialogue["config"]["memory"].clone());
         let allowed = &dialogue["config"]["approval_allowed_users"];
-        let config = if allowed.is_array() {
-            format!("spec: {{approvals: {{allowed_users: {allowed}}}}}")
-        } else {
-            "spec: {}".to_owned()
-        };
+        if allowed.is_array() {
+            approvals["allowed_users"] = allowed.clone();
+        }
+        // The backend is an option of the store, not of the assistant.
+        let backend = memory.as_object_mut().and_then(|memory| memory.remove("backend"));
+        let is_persistent = backend.is_some_and(|backend| backend != "inmemory");
+        let remembers = memory["enabled"] != false;
+        let config =
+            json!({"spec": {"approvals": approvals, "memory": if memory.is_null() { json!({}) } else { memory }}});
+        let config = config.to_string();
         let world = &dialogue["world"];
         let talk = Talk::start_with(objects(world), &config).await;
         for (namespace, content) in world["cluster"].as_object().unwrap() {
@@ -68,7 +80,15 @@ impl Script {
                 prepare_pod(&talk, namespace, pod);
             }
         }
-        Self { talk, threads: BTreeMap::new(), asked: Vec::new(), events: BTreeSet::new() }
+        Self {
+            talk,
+            threads: BTreeMap::new(),
+            asked: Vec::new(),
+            events: BTreeSet::new(),
+            is_persistent,
+            remembers,
+            forgotten: 0,
+        }
     }
 
     /// Runs a turn; `None` for operations that other tests cover.
@@ -117,7 +137,10 @@ impl Script {
         Some((faults, format!("{said}\n    [{}]", calls.join(", "))))
     }
 
-    fn apply(&self, step: &Value) {
+    fn apply(&mut self, step: &Value) {
+        if step["restart"] == true && !self.is_persistent {
+            self.forgotten += 1;
+        }
         let cluster = &self.talk.cluster;
         if let Some(gone) = step["cluster_remove"].as_object() {
             let text = |name: &str| gone[name].as_str().unwrap().to_owned();
@@ -135,7 +158,11 @@ impl Script {
 
     async fn say(&mut self, turn: &Value) -> Option<Turn> {
         let text = turn["user"].as_str().filter(|text| !text.is_empty())?.replace("<@U0BOT>", "");
-        let key = format!("{} {}", turn["slack"]["channel"], turn["slack"]["thread"]).replace('"', "");
+        if !self.remembers {
+            self.forgotten += 1;
+        }
+        let slack = &turn["slack"];
+        let key = format!("{} {} {}", slack["channel"], slack["thread"], self.forgotten).replace('"', "");
         let talk = &self.talk;
         // A thread that expired is opened again.
         let thread = talk.agent.memory().open_by_key(&talk.scope, key.clone()).await.unwrap().thread.id;

@@ -8,6 +8,7 @@ mod completion;
 mod edges;
 mod intents;
 mod moments;
+mod rewording;
 mod rides;
 mod speech;
 mod states;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use threadkeep::dialogue::{Extractor as _, Utterance};
 use threadkeep::{ChatMessage, Role};
 
-use super::SPEECH;
+use super::{SPEECH, rewording};
 use crate::lines::line_runs;
 use crate::network::gazetteer;
 use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
@@ -36,6 +36,11 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = with_subject(&text, earlier).unwrap_or(text);
     let text = about_no_line(&text).unwrap_or(text);
     let text = with_lines_named(&text, earlier).unwrap_or(text);
+    let text = rewording::with_lines_of_section(&text).unwrap_or(text);
+    let text = rewording::without_mistake(&text, earlier).unwrap_or(text);
+    let text = rewording::with_line_to_place(&text).unwrap_or(text);
+    let text = rewording::with_usual_line(&text).unwrap_or(text);
+    let text = rewording::with_reason(&text, earlier).unwrap_or(text);
     (text != message).then_some(text)
 }
 

@@ -1,0 +1,223 @@
+//! Rewrites messages that say what is meant in other words than the intents: the lines of a section, a corrected word, a line to a
+//! place, a new usual line.
+
+use std::ops::Range;
+
+use threadkeep::dialogue::{Extractor as _, Mention, Utterance};
+use threadkeep::{ChatMessage, Role};
+
+use crate::lines::{LineInfo, find_line, line_runs};
+use crate::network::{gazetteer, place_choices};
+
+/// Words about the state of a line.
+const STATE_WORDS: [&str; 20] = [
+    "trouble",
+    "problem",
+    "problems",
+    "delay",
+    "delays",
+    "delayed",
+    "disruption",
+    "disruptions",
+    "disrupted",
+    "issue",
+    "issues",
+    "running",
+    "ok",
+    "okay",
+    "fine",
+    "status",
+    "suspended",
+    "wrong",
+    "how",
+    "hows",
+];
+/// Words of questions about trains and trips.
+const TRIP_WORDS: [&str; 14] = [
+    "next", "when", "whens", "long", "far", "many", "route", "get", "take", "change", "quickest", "fastest", "last",
+    "stop",
+];
+/// The maximum number of lines of a section.
+const MAX_LINES: usize = 3;
+
+fn has(message: &Utterance, words: &[&str]) -> bool {
+    message.words().iter().any(|word| words.contains(&word.folded.as_str()))
+}
+
+fn bytes(message: &Utterance, words: Range<usize>) -> Range<usize> {
+    let word = |at: usize| &message.words()[at].span;
+    word(words.start).start..word(words.end - 1).end
+}
+
+/// The ids of the lines at any of the places that a name can mean.
+fn lines_at(place: &Mention) -> Vec<String> {
+    let ids = place.choices.iter().filter_map(|choice| choice.value.as_str());
+    ids.flat_map(place_choices).flat_map(|choice| choice.hints.clone()).collect()
+}
+
+/// Returns the lines that stop at both places.
+fn common_lines(first: &Mention, second: &Mention) -> Vec<&'static LineInfo> {
+    let at_second = lines_at(second);
+    let mut lines: Vec<&'static LineInfo> = Vec::new();
+    for line in lines_at(first).iter().filter(|line| at_second.contains(line)).filter_map(|line| find_line(line)) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+/// Names the lines of a section whose state a message asks for: "any trouble between Edgware and Camden Town?", "the line from Gospel
+/// Oak to Barking, how is it?"
+pub(super) fn with_lines_of_section(text: &str) -> Option<String> {
+    let message = Utterance::new(text);
+    if !has(&message, &STATE_WORDS) || has(&message, &TRIP_WORDS) || !line_runs(&message).is_empty() {
+        return None;
+    }
+    let places = gazetteer().find(&message);
+    let [first, second] = &places[..] else { return None };
+    let before = first.words.start.checked_sub(1)?;
+    let connecting = if second.words.start == first.words.end + 1 { message.word(first.words.end) } else { "" };
+    let start = match (message.word(before), connecting) {
+        ("between", "and") => before,
+        ("from", "to") => {
+            let noun = before.checked_sub(1).filter(|at| matches!(message.word(*at), "line" | "trains" | "service"))?;
+            if noun > 0 && message.word(noun - 1) == "the" { noun - 1 } else { noun }
+        }
+        _ => return None,
+    };
+    let lines = common_lines(first, second);
+    if lines.is_empty() || lines.len() > MAX_LINES {
+        return None;
+    }
+    let names: Vec<String> = lines.iter().map(|line| format!("the {}", line.name)).collect();
+    let named = names.join(" and ");
+    let named = if message.word(start) == "between" { format!("on {named}") } else { named };
+    let section = bytes(&message, start..second.words.end);
+    Some(format!("{}{named}{}", &text[..section.start], &text[section.end..]))
+}
+
+/// Keeps what a message says in place of what the last one said: "I said west but I need east".
+pub(super) fn without_mistake(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const SAID: [&str; 5] = ["said", "wrote", "typed", "put", "asked"];
+    const MEANT: [&str; 5] = ["need", "want", "meant", "mean", "wanted"];
+    const REGRETS: [&str; 12] =
+        ["sorry", "my", "mistake", "bad", "oops", "apologies", "please", "fault", "that", "was", "a", "typo"];
+    let message = Utterance::new(text);
+    let said =
+        (1..message.words().len()).find(|at| message.word(at - 1) == "i" && SAID.contains(&message.word(*at)))?;
+    let meant = (said + 1..message.words().len()).find(|at| MEANT.contains(&message.word(*at)))?;
+    let contrasts = (said + 1..meant).any(|at| matches!(message.word(at), "but" | "and" | "though"));
+    let mut end = message.words().len();
+    while end > meant + 1 && REGRETS.contains(&message.word(end - 1)) {
+        end -= 1;
+    }
+    let is_answered = earlier.iter().any(|message| message.role == Role::Assistant);
+    let meant = if message.word(meant + 1) == "to" { meant + 2 } else { meant + 1 };
+    (contrasts && is_answered && meant < end).then(|| {
+        let named = message.said(meant..end);
+        // A direction alone is no sentence.
+        match named.to_lowercase().as_str() {
+            direction @ ("east" | "west" | "north" | "south") => format!("{direction}bound instead"),
+            _ => format!("{named} instead"),
+        }
+    })
+}
+
+/// Asks whether a line stops at a place instead of how to take it there, if it does not: "can I take the Northern line to Heathrow?"
+pub(super) fn with_line_to_place(text: &str) -> Option<String> {
+    let message = Utterance::new(text);
+    let runs = line_runs(&message);
+    let ([run], places) = (&runs[..], gazetteer().find(&message)) else { return None };
+    let [place] = &places[..] else { return None };
+    let asks = matches!(message.word(0), "can" | "could" | "do" | "will" | "should")
+        && !has(&message, &["from", "avoid", "without"]);
+    let is_to = run.words.end < place.words.start && message.word(place.words.start - 1) == "to";
+    let [line] = &run.lines[..] else { return None };
+    let line = find_line(line)?;
+    let stops = lines_at(place);
+    (asks && is_to && !stops.is_empty() && !stops.iter().any(|id| id == line.id))
+        .then(|| format!("does the {} stop at {}?", line.name, message.said(place.words.clone())))
+}
+
+/// Puts a new usual line into the words that save it: "I've moved, my line is the Windrush now".
+pub(super) fn with_usual_line(text: &str) -> Option<String> {
+    const NOT_SAID: [&str; 14] =
+        ["if", "what", "whats", "which", "how", "hows", "when", "why", "is", "are", "does", "do", "can", "not"];
+    let message = Utterance::new(text);
+    let runs = line_runs(&message);
+    let run = runs.iter().find(|run| run.lines.len() == 1)?;
+    let mut is = run.words.start.checked_sub(1)?;
+    while matches!(message.word(is), "the" | "now") {
+        is = is.checked_sub(1)?;
+    }
+    let noun = is.checked_sub(1).filter(|noun| message.word(*noun) == "line" && message.word(is) == "is")?;
+    let kind = noun.checked_sub(1)?;
+    let my = if message.word(kind) == "my" { kind } else { kind.checked_sub(1)? };
+    let is_usual = my == kind || matches!(message.word(kind), "usual" | "regular" | "normal" | "new" | "home" | "main");
+    let is_said = (0..my).all(|at| !NOT_SAID.contains(&message.word(at)));
+    if message.word(my) != "my" || !is_usual || !is_said {
+        return None;
+    }
+    let mut end = run.words.end;
+    while matches!(message.word(end), "now" | "from" | "on" | "these" | "days" | "onwards" | "instead") {
+        end += 1;
+    }
+    let line = find_line(&run.lines[0])?;
+    let rest = &text[bytes(&message, my..end).end..];
+    let reworded = format!("My usual line is the {}{rest}", line.name);
+    (reworded != text).then_some(reworded)
+}
+
+/// Asks the last question again instead of for the reason of what a station's notice says: the notice tells the reason.
+pub(super) fn with_reason(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let message = Utterance::new(text);
+    let words: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
+    let asks_why = matches!(
+        words[..],
+        ["why"] | ["why", "is", "that"] | ["whys", "that"] | ["how", "come"] | ["why", "s", "that"]
+    );
+    let answer =
+        earlier.iter().rev().find(|message| message.role == Role::Assistant && !message.plain_text().is_empty())?;
+    let tells_notice = answer.plain_text().contains("Reported there now:");
+    (asks_why && tells_notice).then(|| "again please".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_reworded() {
+        let answered = [ChatMessage::text(Role::Assistant, "Next trains at Bank.")];
+        for (said, meant) in [
+            ("any trouble between Edgware and Camden Town?", Some("any trouble on the Northern line?")),
+            ("the line from Gospel Oak to Barking, how is it?", Some("the Suffragette line, how is it?")),
+            ("how long between Edgware and Camden Town", None),
+            ("trains from Edgware to Camden Town", None),
+            ("I said west but I need east, my mistake", Some("eastbound instead")),
+            ("I said Bank but I meant Angel, sorry", Some("Angel instead")),
+            ("I said Bank", None),
+            (
+                "Can I take the Northern line to Heathrow Terminal 5?",
+                Some("does the Northern line stop at Heathrow Terminal 5?"),
+            ),
+            ("Can I take the Northern line to Bank?", None),
+            ("Can I take the Northern line from Bank to Angel?", None),
+            ("I've moved house, my line is the Windrush now", Some("My usual line is the Windrush line")),
+            ("my line is the Windrush. Is it ok?", Some("My usual line is the Windrush line. Is it ok?")),
+            ("is my line the Windrush?", None),
+            ("if my line is the Windrush", None),
+            ("My usual line is the Windrush line", None),
+        ] {
+            let reworded = with_lines_of_section(said)
+                .or_else(|| without_mistake(said, &answered))
+                .or_else(|| with_line_to_place(said))
+                .or_else(|| with_usual_line(said));
+            assert_eq!(reworded.as_deref(), meant, "{said}");
+        }
+        let closed = [ChatMessage::text(Role::Assistant, "Reported there now: closed, for want of staff.")];
+        assert_eq!(with_reason("why?", &closed).as_deref(), Some("again please"));
+        assert_eq!(with_reason("why?", &answered), None);
+    }
+}

@@ -41,6 +41,9 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = rewording::with_line_to_place(&text).unwrap_or(text);
     let text = rewording::with_usual_line(&text).unwrap_or(text);
     let text = rewording::with_reason(&text, earlier).unwrap_or(text);
+    let text = rewording::with_condition_asked(&text).unwrap_or(text);
+    let text = rewording::with_board(&text, earlier).unwrap_or(text);
+    let text = rewording::with_namesake(&text, earlier).unwrap_or(text);
     (text != message).then_some(text)
 }
 

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use threadkeep::dialogue::{Extractor as _, Mention, Utterance};
-use threadkeep::{ChatMessage, Role};
+use threadkeep::{ChatMessage, Role, Value};
 
 use crate::lines::{LineInfo, find_line, line_runs};
 use crate::network::{gazetteer, place_choices};
@@ -37,6 +37,8 @@ const TRIP_WORDS: [&str; 14] = [
     "next", "when", "whens", "long", "far", "many", "route", "get", "take", "change", "quickest", "fastest", "last",
     "stop",
 ];
+/// The tool that lists the next trains.
+const BOARD: &str = "get_next_trains";
 /// The maximum number of lines of a section.
 const MAX_LINES: usize = 3;
 
@@ -183,6 +185,80 @@ pub(super) fn with_reason(text: &str, earlier: &[ChatMessage]) -> Option<String>
     (asks_why && tells_notice).then(|| "again please".to_owned())
 }
 
+/// Asks for the state of a line on which a question depends, too: "if the Bakerloo is running ok, when is the next train from Waterloo?"
+pub(super) fn with_condition_asked(text: &str) -> Option<String> {
+    const GOOD: [&str; 6] = ["ok", "okay", "fine", "running", "normal", "good"];
+    const BAD: [&str; 6] = ["delayed", "late", "disrupted", "slow", "delays", "problems"];
+    const ELSEWHERE: [&str; 6] = ["another", "other", "alternative", "different", "else", "around"];
+    const BETWEEN: [&str; 9] = ["is", "s", "has", "having", "still", "running", "any", "all", "really"];
+    let message = Utterance::new(text);
+    let condition = (0..2).find(|at| message.word(*at) == "if")?;
+    let runs = line_runs(&message);
+    let run = runs.first().filter(|run| run.lines.len() == 1 && run.words.start <= condition + 2)?;
+    let mut at = run.words.end;
+    while BETWEEN.contains(&message.word(at)) {
+        at += 1;
+    }
+    let is_state = |at: usize| GOOD.contains(&message.word(at)) || BAD.contains(&message.word(at));
+    let state = if is_state(at) { at } else { at.checked_sub(1).filter(|at| is_state(*at) && *at >= run.words.end)? };
+    let rest = text[bytes(&message, state..state + 1).end..].trim_start_matches([',', ' ', ':']);
+    let line = find_line(&run.lines[0])?;
+    let rest_words = Utterance::new(rest);
+    if rest_words.words().len() < 3 {
+        return None;
+    }
+    let avoiding = BAD.contains(&message.word(state)) && has(&rest_words, &ELSEWHERE);
+    let avoiding = if avoiding { format!(", avoiding the {}", line.name) } else { String::new() };
+    Some(format!("Is the {} ok? {rest}{avoiding}", line.name))
+}
+
+/// Goes back to the last board of trains for another direction, after a question about something else: "ok and the northbound one now?"
+pub(super) fn with_board(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const AROUND: [&str; 22] = [
+        "ok", "okay", "and", "so", "now", "the", "one", "ones", "what", "about", "how", "trains", "train", "then",
+        "please", "next", "again", "when", "is", "side", "whens", "s",
+    ];
+    const DIRECTIONS: [&str; 6] = ["northbound", "southbound", "eastbound", "westbound", "inbound", "outbound"];
+    let message = Utterance::new(text);
+    let at = (0..message.words().len()).find(|at| DIRECTIONS.contains(&message.word(*at)))?;
+    if !(0..message.words().len()).all(|other| other == at || AROUND.contains(&message.word(other))) {
+        return None;
+    }
+    let mut calls = earlier.iter().rev().flat_map(ChatMessage::tool_calls).peekable();
+    if calls.peek()?.name == BOARD {
+        return None;
+    }
+    let arguments: Value = calls.find(|call| call.name == BOARD)?.arguments.read().ok()?;
+    let line = arguments["line"].as_str().and_then(find_line).map_or("", |line| line.name);
+    Some(format!("next {} {line} trains at {}", message.word(at), arguments["station"].as_str()?))
+}
+
+/// Names the other station of the same name: "now from the other Edgware Road".
+pub(super) fn with_namesake(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let message = Utterance::new(text);
+    let place = gazetteer().find(&message).into_iter().next()?;
+    let other = place.words.start.checked_sub(1).filter(|at| message.word(*at) == "other")?;
+    let start = other.checked_sub(1).filter(|at| message.word(*at) == "the").unwrap_or(other);
+    let calls = earlier.iter().rev().flat_map(ChatMessage::tool_calls);
+    let last = calls.into_iter().find_map(|call| {
+        let arguments: Value = call.arguments.read().ok()?;
+        Some(arguments["station"].as_str()?.to_owned())
+    })?;
+    let ids = place.choices.iter().filter_map(|choice| choice.value.as_str());
+    let values: Vec<String> =
+        ids.flat_map(place_choices).filter_map(|choice| Some(choice.value.as_str()?.to_owned())).collect();
+    let [first, second] = &values[..] else { return None };
+    let named = if *first == last {
+        second
+    } else if *second == last {
+        first
+    } else {
+        return None;
+    };
+    let said = bytes(&message, start..place.words.end);
+    Some(format!("{}{named}{}", &text[..said.start], &text[said.end..]))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -208,12 +284,23 @@ mod tests {
             ("my line is the Windrush. Is it ok?", Some("My usual line is the Windrush line. Is it ok?")),
             ("is my line the Windrush?", None),
             ("if my line is the Windrush", None),
+            (
+                "If the Bakerloo is running ok, when is the next train from Waterloo?",
+                Some("Is the Bakerloo line ok? when is the next train from Waterloo?"),
+            ),
+            (
+                "if the Victoria line is delayed tell me another way from Oval to Euston",
+                Some("Is the Victoria line ok? tell me another way from Oval to Euston, avoiding the Victoria line"),
+            ),
+            ("is it ok if the Victoria line is late?", None),
+            ("If the Victoria line is ok?", None),
             ("My usual line is the Windrush line", None),
         ] {
             let reworded = with_lines_of_section(said)
                 .or_else(|| without_mistake(said, &answered))
                 .or_else(|| with_line_to_place(said))
-                .or_else(|| with_usual_line(said));
+                .or_else(|| with_usual_line(said))
+                .or_else(|| with_condition_asked(said));
             assert_eq!(reworded.as_deref(), meant, "{said}");
         }
         let closed = [ChatMessage::text(Role::Assistant, "Reported there now: closed, for want of staff.")];

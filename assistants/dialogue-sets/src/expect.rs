@@ -87,9 +87,8 @@ pub fn mismatches(
             }
             "answer_given" if reply.is_empty() => vec!["no answer".to_owned()],
             // Checked by the environment, or notes for readers.
-            "note" | "calls_optional" | "answer_given" | "executed" | "fetches" | "covers" | "max_seconds" => {
-                Vec::new()
-            }
+            "note" | "ambiguous" | "prefer" | "calls_optional" | "answer_given" | "executed" | "fetches" | "covers"
+            | "max_seconds" => Vec::new(),
             other => panic!("unknown expectation {other}"),
         };
         found.extend(mismatch);

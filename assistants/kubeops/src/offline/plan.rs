@@ -2,6 +2,7 @@
 
 mod again;
 mod all;
+mod approvals;
 mod changes;
 mod conditions;
 mod fallback;
@@ -9,6 +10,7 @@ mod how_to;
 mod images;
 mod looks;
 mod promotion;
+mod repeat;
 mod requests;
 mod targets;
 
@@ -18,7 +20,7 @@ use crate::conversation::{Conversation, Requested, Step};
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Reading, read};
+use super::words::{Act, Lexicon, Reading, read, without_ruled_out};
 use again::{amended, another_number, another_value, completed, kept_after_cancel, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use requests::{LATER, is_several_requests, read_request, several};
@@ -36,6 +38,8 @@ fn reply(text: impl Into<String>) -> Next {
 
 /// Returns the next step for a message.
 pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
+    let without = without_ruled_out(message, &Lexicon::of(conversation));
+    let message = without.as_deref().unwrap_or(message);
     if conversation.withdrawn.is_empty() {
         return next_step(message, conversation);
     }
@@ -75,6 +79,8 @@ pub(super) fn amends(message: &str, conversation: &Conversation) -> bool {
 
 /// Returns the changes that a message asks for. For a change whose value has to be read first, only the object is known.
 pub(super) fn planned_changes(message: &str, conversation: &Conversation) -> Vec<Command> {
+    let without = without_ruled_out(message, &Lexicon::of(conversation));
+    let message = without.as_deref().unwrap_or(message);
     let verb = read_request(message, &Lexicon::of(conversation)).verb.filter(|verb| !verb.is_read());
     match next_step(message, conversation) {
         Next::Run(commands) => commands
@@ -93,6 +99,20 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     let lexicon = Lexicon::of(conversation);
     if let Some(answer) = how_to::how_to(&read(message, &lexicon)) {
         return answer;
+    }
+    let whole = read(message, &lexicon);
+    if let Some(answer) = approvals::about_approvals(&whole, conversation) {
+        return answer;
+    }
+    let again = repeat::request_again(&whole, conversation).or_else(|| repeat::elsewhere_too(&whole, conversation));
+    if let Some(next) = again {
+        return match next {
+            Next::Run(commands) => Planner { conversation, reading: whole }.run_or_answer(commands),
+            answer => answer,
+        };
+    }
+    if let Some(list) = repeat::what_is_left(&whole, conversation) {
+        return Planner { conversation, reading: whole }.run_or_answer(vec![list]);
     }
     if let Some(next) = several(message, conversation, &lexicon) {
         return next;
@@ -462,6 +482,10 @@ impl Planner<'_> {
                 None => format!("{} Nothing was changed.", answers::SPOKEN),
             }),
             Act::Outcome => self.outcome(),
+            Act::Repeat if self.reading.has("now") && repeat::question_again(self.conversation).is_some() => {
+                let question = repeat::question_again(self.conversation).unwrap_or_default();
+                next_step(&question, self.conversation)
+            }
             Act::Repeat => match refer::last_reads(self.conversation) {
                 reads if reads.is_empty() => match refer::focus(self.conversation, Verb::Get, None, None) {
                     Found::One(object) if self.reading.has_any(&["list", "show", "them"]) => Next::Run(vec![Command {

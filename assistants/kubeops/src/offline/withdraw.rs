@@ -10,7 +10,7 @@ use crate::conversation::{Conversation, Requested};
 
 use super::answers;
 use super::plan;
-use super::words::{Act, Lexicon, Reading, read};
+use super::words::{Act, Lexicon, Reading, changes_ruled_out, read};
 
 /// Phrases that take a request back, wherever they are in a message.
 const CANCELS: [&str; 27] = [
@@ -86,6 +86,17 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
     let waiting: Vec<&Requested> = answers::all_pending(conversation);
     let Some(newest) = waiting.last().map(|requested| requested.turn.clone()) else { return BTreeSet::new() };
     let reading = read(message, &Lexicon::of(conversation));
+    // "Ok no rollback, set it to api:5.1 instead", also after a look at something.
+    let ruled_out = changes_ruled_out(message);
+    let is_ruled_out = |requested: &&&Requested| {
+        let name = requested.command.name.as_deref().unwrap_or_default();
+        let has_name = reading.names.iter().any(|own| likeness(name, own).is_some());
+        ruled_out.contains(&requested.command.verb) && (reading.names.is_empty() || has_name)
+    };
+    let turns: BTreeSet<String> = waiting.iter().filter(is_ruled_out).map(|requested| requested.turn.clone()).collect();
+    if !turns.is_empty() {
+        return turns;
+    }
     let is_newest = conversation.earlier.last().is_some_and(|last| !last.requested.is_empty());
     // "Don't touch web": the requests for it; another object changes nothing.
     let is_about_object = !reading.names.is_empty() || reading.namespace.is_some();
@@ -104,11 +115,13 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
         return BTreeSet::new();
     }
     let planned = plan::planned_changes(message, conversation);
+    // "Set it to api:5.1 instead" replaces any other change of the object.
+    let is_instead = reading.has_any(&["instead", "rather"]) && !reading.is_question;
     let is_same = |requested: &&&Requested| {
         let command = &requested.command;
         planned.iter().any(|new| {
-            (new.verb, &new.kind, &new.name, &new.namespace)
-                == (command.verb, &command.kind, &command.name, &command.namespace)
+            (&new.kind, &new.name, &new.namespace) == (&command.kind, &command.name, &command.namespace)
+                && (new.verb == command.verb || is_instead)
         })
     };
     waiting.iter().filter(is_same).map(|requested| requested.turn.clone()).collect()

@@ -228,12 +228,22 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     if names_verb || is_other || is_about_other || reading.names.len() > 2 {
         return reading;
     }
+    // "Fine, just the pods in prod then" asks for a list, and answers no question about a change.
+    let is_list = reading.is_plural
+        && reading.kind.is_some()
+        && reading.namespace.is_some()
+        && reading.names.is_empty()
+        && reading.pick.is_none()
+        && reading.state.is_none();
     // "3" to "how many?", and then "web" to "which?": all answers complete the first request.
     let said = read(&last.said, &Lexicon::of(conversation));
     let mut shorter = conversation.clone();
     shorter.earlier.pop();
     let mut before = completed(said, &shorter);
     if before.verb.is_none() {
+        return reading;
+    }
+    if is_list && before.verb.is_some_and(|verb| !verb.is_read()) {
         return reading;
     }
     before.act = None;

@@ -470,11 +470,11 @@ impl Planner<'_> {
 
     fn each(&self, verb: Verb) -> Targets {
         match refer::focus(self.conversation, verb, self.reading.kind.as_deref(), self.reading.namespace.as_deref()) {
-            Found::Several(objects) if self.reading.has("both") && objects.len() != 2 => {
+            Found::Several(objects) if self.reading.refers_to_two() && objects.len() != 2 => {
                 Targets::Then(reply(answers::ask_which(&objects)))
             }
             // "Uncordon all of them", after one request each.
-            Found::One(_) => {
+            Found::One(object) => {
                 let recent =
                     self.conversation.earlier.iter().rev().take(5).filter(|exchange| !exchange.requested.is_empty());
                 let subjects =
@@ -487,7 +487,12 @@ impl Planner<'_> {
                         all.push(object);
                     }
                 }
-                let fits = if self.reading.has("both") { all.len() == 2 } else { (2..=MAX_EACH).contains(&all.len()) };
+                // "The two": the same name in the namespaces that were spoken of.
+                if all.len() < 2 {
+                    all = super::repeat::twins(self.conversation, &object);
+                }
+                let fits =
+                    if self.reading.refers_to_two() { all.len() == 2 } else { (2..=MAX_EACH).contains(&all.len()) };
                 if fits { Targets::Objects(all) } else { Targets::Then(reply(answers::ask_what(verb))) }
             }
             Found::Several(objects) if objects.len() > MAX_EACH && !verb.is_read() => Targets::Then(reply(format!(

@@ -300,6 +300,7 @@ impl Reading {
                 "pls", "kubectl", "rollout", "back",
             ])
             || self.verb == Some(Verb::RolloutUndo)
+                && !self.has_any(&["put", "bring", "set", "roll", "revert", "undo", "restore", "change", "turn"])
                 && self.words.first().is_some_and(|word| matches!(&**word, "its" | "theyre" | "everythings" | "thats"))
     }
 

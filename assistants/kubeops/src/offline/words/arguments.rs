@@ -149,9 +149,13 @@ impl Reading {
         ];
         for at in 0..self.words.len() {
             let word = self.word(at).to_owned();
-            if matches!(&*word, "namespaces" | "cluster" | "everywhere") {
+            if matches!(&*word, "namespace" | "ns") && self.means_every_namespace(at) {
+                self.all_namespaces = true;
+                used[at] = true;
+            }
+            if matches!(&*word, "namespaces" | "cluster" | "everywhere" | "anywhere" | "cluster-wide" | "clusterwide") {
                 let before: Vec<&str> = (at.saturating_sub(3)..at).map(|before| self.word(before)).collect();
-                let is_all = word == "everywhere"
+                let is_all = matches!(&*word, "everywhere" | "anywhere" | "cluster-wide" | "clusterwide")
                     || before
                         .iter()
                         .any(|before| matches!(*before, "all" | "every" | "across" | "any" | "whole" | "entire"));
@@ -218,6 +222,18 @@ impl Reading {
                 self.namespace = Some(candidate);
             }
         }
+    }
+
+    /// "Is anything crashing in any namespace?": each of them is the place of something else.
+    fn means_every_namespace(&self, at: usize) -> bool {
+        let is_quantified = at > 0 && matches!(self.word(at - 1), "any" | "every" | "each" | "whatever");
+        let is_place = at > 1 && matches!(self.word(at - 2), "in" | "across" | "from" | "within" | "of");
+        let has_subject = self.words.iter().enumerate().any(|(other, word)| {
+            other != at
+                && (matches!(&**word, "anything" | "something" | "everything" | "nothing" | "crashing" | "broken")
+                    || kind_word(word).is_some_and(|kind| kind.plural != "namespaces"))
+        });
+        is_quantified && (is_place || has_subject)
     }
 
     /// Reads a word that is the name of a namespace of the cluster. "Restart payments" can only mean an object.
@@ -380,6 +396,7 @@ impl Reading {
                 self.replicas =
                     Some(if is_relative { Replicas::By(sign * i64::from(number)) } else { Replicas::To(number) });
             }
+            "more" if self.word(at + 2).starts_with("time") => return,
             "more" => self.replicas = Some(Replicas::By(i64::from(number))),
             "fewer" | "les" => self.replicas = Some(Replicas::By(-i64::from(number))),
             _ if matches!(before, "revision" | "rev" | "#") => self.revision = Some(number),

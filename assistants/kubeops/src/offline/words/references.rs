@@ -89,7 +89,9 @@ impl Reading {
                 self.verb = None;
             }
         }
-        self.each = self.has_any(&["both", "them", "those", "these"]) || self.says("all of them") || self.has("each");
+        self.each = self.has_any(&["both", "them", "those", "these", "each"])
+            || self.says("all of them")
+            || self.refers_to_two();
         self.pronoun = self.each
             || self.has_any(&["it", "ours"])
             || self.words.windows(2).any(|pair| {
@@ -113,6 +115,22 @@ impl Reading {
                 .iter()
                 .any(|phrase| self.says(phrase))
             || (self.has_any(&["that", "this"]) && is_object_pronoun(joined));
+    }
+
+    /// "The two", "the two of them": two objects that were spoken of.
+    pub(in crate::offline) fn refers_to_two(&self) -> bool {
+        let is_end = |word: &str| {
+            matches!(
+                word,
+                "" | "of" | "are" | "on" | "at" | "in" | "is" | "have" | "run" | "running" | "now" | "please"
+            )
+        };
+        self.has("both")
+            || (1..self.words.len()).any(|at| {
+                self.word(at) == "two"
+                    && (matches!(self.word(at - 1), "those" | "these")
+                        || self.word(at - 1) == "the" && is_end(self.word(at + 1)))
+            })
     }
 
     /// Whether a namespace belongs to a remark, not to the object that is meant: "delete it, the staging one is enough", "it runs in

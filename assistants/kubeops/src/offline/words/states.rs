@@ -22,6 +22,9 @@ pub(in crate::offline) enum State {
     Restarted(u64),
     /// Restarted most often.
     MostRestarted,
+    LeastRestarted,
+    MostReplicas,
+    LeastReplicas,
 }
 
 const WORDS: &[(&str, State)] = &[
@@ -90,6 +93,18 @@ impl State {
                 let most = objects.iter().filter_map(|object| object.restarts).max().filter(|most| *most > 0);
                 select(&|object| most.is_some() && object.restarts == most)
             }
+            Self::LeastRestarted => {
+                let least = objects.iter().filter_map(|object| object.restarts).min();
+                select(&|object| least.is_some() && object.restarts == least)
+            }
+            Self::MostReplicas => {
+                let most = objects.iter().filter_map(|object| object.replicas).max();
+                select(&|object| most.is_some() && object.replicas == most)
+            }
+            Self::LeastReplicas => {
+                let least = objects.iter().filter_map(|object| object.replicas).min();
+                select(&|object| least.is_some() && object.replicas == least)
+            }
         }
     }
 }
@@ -126,16 +141,39 @@ impl Reading {
                 is_several = self.word(at) == "ones" || crate::kinds::is_plural(self.word(at));
             }
         }
-        // "Which of those restarted the most?"
-        let is_of_those = self.has_any(&["those", "them", "these"]) && self.has("which") && self.has("most");
-        if found.is_none() && is_of_those && self.words.iter().any(|word| word.starts_with("restart")) {
-            (found, is_several) = (Some(State::MostRestarted), false);
+        if found.is_none()
+            && let Some(state) = self.superlative()
+        {
+            (found, is_several) = (Some(state), false);
         }
         let Some(state) = found else { return };
         self.state = Some(state);
         if is_several {
             self.each = true;
         }
+    }
+
+    /// "Which of those restarted the most?", "which one has the fewest replicas?"
+    fn superlative(&self) -> Option<State> {
+        let asks_which = self.has("which")
+            && (self.has_any(&["those", "them", "these", "one", "two", "ones"]) || self.kind.is_some());
+        let is_most = self.has_any(&["most", "highest", "worst", "maximum"])
+            || self.has_any(&["more", "higher"]) && !self.says("one more") && self.number_is_absent();
+        let is_least =
+            self.has_any(&["least", "fewest", "lowest", "minimum", "fewer", "lower"]) && self.number_is_absent();
+        let is_about_restarts = self.words.iter().any(|word| word.starts_with("restart"));
+        let is_about_replicas = self.has_any(&["replicas", "copies", "instances"]);
+        match (asks_which, is_most, is_least) {
+            (true, true, false) if is_about_restarts => Some(State::MostRestarted),
+            (true, false, true) if is_about_restarts => Some(State::LeastRestarted),
+            (true, true, false) if is_about_replicas => Some(State::MostReplicas),
+            (true, false, true) if is_about_replicas => Some(State::LeastReplicas),
+            _ => None,
+        }
+    }
+
+    fn number_is_absent(&self) -> bool {
+        !self.words.iter().any(|word| word != "one" && word != "two" && number_of(word).is_some())
     }
 
     /// Whether a message means an object by a description that is no known state: "the one with the timeouts". The conversation may show

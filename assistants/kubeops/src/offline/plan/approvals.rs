@@ -1,0 +1,65 @@
+//! Questions whether a change needs an approval, and whose.
+
+use crate::conversation::Conversation;
+use crate::offline::answers;
+use crate::offline::words::Reading;
+
+use super::{Next, reply};
+
+const RULE: &str = "Looking at the cluster needs no approval. I never change anything by myself: every change waits until a person reacts \
+    to its request with ✅ (❌ denies it). Anyone in this conversation can approve, unless my configuration names the approvers.";
+
+/// "Does somebody have to approve that?", "can I approve it myself?": how approvals work, and what waits for one. `None` for other
+/// messages.
+pub(super) fn about_approvals(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let names_approval =
+        reading.has_any(&[
+            "approve",
+            "approves",
+            "approval",
+            "approvals",
+            "approver",
+            "approvers",
+            "permission",
+            "signoff",
+            "sign-off",
+        ]) || ["sign off", "be approved", "get approved", "sign it off", "sign that off", "green light"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+    let asks_rule = ["have to", "has to", "is allowed", "are allowed", "who can", "who may", "who must", "can anyone"]
+        .iter()
+        .any(|phrase| reading.says(phrase))
+        || reading.has_any(&["need", "needs", "needed", "must", "required", "necessary", "without", "supposed"])
+        || ["can i", "may i", "can we", "can anybody", "can someone", "can somebody", "who approves", "who should"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+    // "What needs approval?", "is it still waiting?" ask what waits.
+    let first = reading.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but" | "hm" | "wait"));
+    let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats" | "which" | "anything" | "any"))
+        || reading.has_any(&["waiting", "waits", "pending", "yet", "already", "still"]);
+    if !names_approval || !asks_rule || asks_what || !reading.asks() {
+        return None;
+    }
+    Some(reply(match answers::pending(conversation) {
+        Some(requested) => format!("Yes. {} {RULE}", answers::waiting(requested)),
+        None => RULE.to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offline::words::{Lexicon, read};
+
+    #[test]
+    fn questions_about_the_rule_are_told_from_those_about_requests() {
+        let about = |message: &str| about_approvals(&read(message, &Lexicon::default()), &Conversation::default());
+        for message in ["who has to sign off on this?", "do you need permission for that?", "can i approve it myself?"]
+        {
+            assert!(about(message).is_some(), "{message}");
+        }
+        for message in ["what needs approval?", "who approved it?", "i approve", "is it approved yet?"] {
+            assert_eq!(about(message), None, "{message}");
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! Repetitions: the last question or request again, as it was or with one part replaced.
+
+use threadkeep::agent::ApprovalState;
+
+use crate::command::{Command, Verb};
+use crate::conversation::{Conversation, Exchange, Requested};
+use crate::offline::answers;
+use crate::offline::refer;
+use crate::offline::words::{Act, Lexicon, Reading, read};
+
+use super::{Next, reply};
+
+/// Phrases that ask for a repetition.
+const AGAIN: [&str; 9] = [
+    "again",
+    "once more",
+    "one more time",
+    "another time",
+    "a second time",
+    "anew",
+    "repeat that",
+    "retry",
+    "another try",
+];
+/// Verbs that make a request.
+const ASKS: [&str; 13] = [
+    "ask",
+    "request",
+    "rerequest",
+    "submit",
+    "resubmit",
+    "raise",
+    "send",
+    "file",
+    "post",
+    "propose",
+    "try",
+    "do",
+    "put",
+];
+/// Words of a repetition that name nothing else.
+const FILLERS: [&str; 36] = [
+    "ok", "okay", "please", "pls", "then", "so", "well", "now", "and", "just", "the", "a", "for", "it", "that", "this",
+    "him", "her", "them", "bob", "you", "can", "could", "lets", "request", "approval", "to", "one", "more", "time",
+    "once", "same", "thing", "i", "want", "hm",
+];
+
+/// "Ask for the delete once more", "try again" after a change that failed: the request again. `None` for other messages.
+pub(super) fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let is_again = AGAIN.iter().any(|phrase| reading.says(phrase));
+    let has_value = reading.replicas.is_some() && !reading.says("one more time")
+        || reading.image.is_some()
+        || reading.version.is_some()
+        || reading.has_condition()
+        || reading.has_schedule();
+    if !is_again || has_value || reading.has_question && !reading.asks_politely() || reading.forbids() {
+        return None;
+    }
+    let asks_for = reading.has_any(&ASKS);
+    let is_named = |requested: &&Requested| {
+        let command = &requested.command;
+        let name = command.name.as_deref().unwrap_or_default();
+        let fits = |own: &String| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3);
+        (reading.names.is_empty() || reading.names.iter().all(fits))
+            && (reading.namespace.is_none() || reading.namespace == command.namespace)
+    };
+    let all: Vec<&Requested> = conversation.earlier.iter().flat_map(|exchange| &exchange.requested).collect();
+    let named = all
+        .iter()
+        .rev()
+        .copied()
+        .find(|requested| asks_for && reading.mentions(requested.command.verb) && is_named(&requested));
+    let requested = named.or_else(|| {
+        let newest = all.last().copied().filter(is_named)?;
+        let is_plain = reading.words.iter().all(|word| {
+            FILLERS.contains(&&**word) || ASKS.contains(&&**word) || matches!(&**word, "again" | "retry" | "repeat")
+        });
+        (is_plain && is_last_effect(conversation, &newest.command)).then_some(newest)
+    })?;
+    let command = &requested.command;
+    Some(match requested.state {
+        ApprovalState::Pending => reply(answers::waiting(requested)),
+        ApprovalState::Done | ApprovalState::OutcomeUnknown
+            if named.is_none() && command.verb != Verb::RolloutRestart =>
+        {
+            return None;
+        }
+        _ => Next::Run(vec![Command { basis: None, ..command.clone() }]),
+    })
+}
+
+/// Whether nothing was looked at since a change was requested or carried out.
+fn is_last_effect(conversation: &Conversation, command: &Command) -> bool {
+    let is_change = |exchange: &Exchange| {
+        let same = |own: &Command| own.verb == command.verb && own.name == command.name;
+        exchange.requested.iter().any(|requested| same(&requested.command))
+            || exchange.steps.iter().any(|step| same(&step.command))
+    };
+    let has_effect = |exchange: &&Exchange| {
+        !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
+    };
+    conversation.earlier.iter().rev().find(has_effect).is_some_and(is_change)
+}
+
+/// "Do that one in us too": the change that was made or requested last, in another namespace. `None` for other messages.
+pub(super) fn elsewhere_too(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let repeats =
+        ["do that", "do it", "do this", "do the same", "repeat that", "repeat it", "same thing", "do likewise"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+    let namespace = reading.namespace.as_ref().filter(|name| conversation.namespaces.contains(name))?;
+    let is_plain = reading.names.is_empty()
+        && reading.kind.is_none()
+        && reading.pick.is_none()
+        && reading.amount().is_none()
+        && reading.image.is_none()
+        && reading.change_verbs().is_empty()
+        && reading.verb.is_none_or(|verb| verb == Verb::Get)
+        && !reading.asks()
+        && !reading.forbids()
+        && !reading.has_condition();
+    if !repeats || !is_plain {
+        return None;
+    }
+    let is_refused = |state| matches!(state, ApprovalState::Denied | ApprovalState::Expired | ApprovalState::Void);
+    let recent = conversation.earlier.iter().rev().take(4);
+    let exchange =
+        recent.clone().find(|exchange| exchange.requested.iter().any(|requested| !is_refused(requested.state)))?;
+    let commands: Vec<Command> = exchange
+        .requested
+        .iter()
+        .filter(|requested| !is_refused(requested.state))
+        .map(|requested| Command { basis: None, namespace: Some(namespace.clone()), ..requested.command.clone() })
+        .filter(|command| exchange.requested.iter().all(|requested| requested.command.namespace != command.namespace))
+        .collect();
+    (!commands.is_empty()).then_some(Next::Run(commands))
+}
+
+/// Returns the newest question of the conversation that read nothing, if no later message read anything: "and now?" asks it again.
+pub(super) fn question_again(conversation: &Conversation) -> Option<String> {
+    for exchange in conversation.earlier.iter().rev() {
+        if exchange.steps.iter().any(|step| step.command.verb.is_read() && step.command.verb != Verb::Find) {
+            return None;
+        }
+        let reading = read(&exchange.said, &Lexicon::of(conversation));
+        let is_question = reading.asks() || matches!(reading.act, Some(Act::Outcome | Act::History | Act::Why));
+        if is_question && reading.act != Some(Act::Repeat) {
+            return Some(exchange.said.clone());
+        }
+    }
+    None
+}
+
+/// "What's left there?": the list of what the last change or list was about.
+pub(super) fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Command> {
+    let asks = ["whats left", "what is left", "whats still", "what remains", "who is left", "what else is"]
+        .iter()
+        .any(|phrase| reading.says(phrase))
+        || reading.has_any(&["left", "remaining", "remain", "remains", "leftover"]) && reading.asks();
+    if !asks || !reading.names.is_empty() || reading.namespace.is_some() || reading.kind.is_some() {
+        return None;
+    }
+    for exchange in conversation.earlier.iter().rev() {
+        let change = exchange.steps.iter().rev().map(|step| &step.command).find(|command| !command.verb.is_read());
+        let change = change.or(exchange.requested.last().map(|requested| &requested.command));
+        let list = exchange
+            .steps
+            .iter()
+            .rev()
+            .map(|step| step.outcome.as_ref().map_or(&step.command, |outcome| &outcome.command));
+        let mut list = list.filter(|command| command.verb == Verb::Get && command.kind.is_some());
+        if let Some(command) = change.or(list.next()) {
+            return Some(Command {
+                kind: command.kind.clone(),
+                namespace: command.namespace.clone(),
+                all_namespaces: command.all_namespaces,
+                ..Command::new(Verb::Get)
+            });
+        }
+    }
+    None
+}
+
+/// Returns the objects of one kind and name in the namespaces that the conversation was about: "the two".
+pub(super) fn twins(
+    conversation: &Conversation,
+    object: &crate::cluster::ObjectSummary,
+) -> Vec<crate::cluster::ObjectSummary> {
+    let mut all = vec![object.clone()];
+    let recent = conversation.earlier.iter().rev().take(8);
+    let spoken = recent
+        .flat_map(|exchange| refer::subjects(exchange).into_iter().chain(refer::shown_objects(exchange).cloned()));
+    for other in spoken.filter(|other| other.kind == object.kind && other.name == object.name) {
+        if !all.iter().any(|known| known.namespace == other.namespace) {
+            all.push(other);
+        }
+    }
+    all
+}

@@ -1,0 +1,130 @@
+//! Clauses that rule a change out: "no rollback, set it to api:5.1 instead".
+
+use crate::command::Verb;
+
+use super::vocabulary::VERBS;
+use super::{Lexicon, clean, read};
+
+/// Words that rule out the change that follows them.
+const NEGATIONS: [&str; 8] = ["no", "not", "dont", "never", "without", "nor", "skip", "forget"];
+/// Words between a negation and the change that it rules out.
+const BETWEEN: [&str; 11] = ["the", "a", "an", "any", "that", "to", "want", "need", "do", "really", "please"];
+/// Words after a noun that is ruled out: "no restart please", but not "no restart api".
+const AFTER_NOUN: [&str; 13] =
+    ["please", "pls", "now", "then", "needed", "necessary", "after", "today", "at", "here", "thanks", "ok", "instead"];
+
+/// Returns a message without the clauses that rule a change out, if its other clauses ask for another one. `None` for other messages.
+pub(in crate::offline) fn without_ruled_out(message: &str, lexicon: &Lexicon) -> Option<String> {
+    if message.contains('?') || message.contains("```") || message.contains(" -- ") {
+        return None;
+    }
+    let clauses = clauses_of(message);
+    let (ruled_out, kept): (Vec<&String>, Vec<&String>) =
+        clauses.iter().partition(|clause| !verbs_ruled_out(clause).is_empty());
+    if ruled_out.is_empty() || kept.is_empty() {
+        return None;
+    }
+    let rest = kept.iter().map(|clause| clause.as_str()).collect::<Vec<&str>>().join(" ");
+    let reading = read(&rest, lexicon);
+    let verb = reading.verb.filter(|verb| !verb.is_read() && reading.act.is_none() && !reading.has_condition())?;
+    let is_other = ruled_out.iter().all(|clause| !verbs_ruled_out(clause).contains(&verb));
+    // "Don't restart web, scale it": the name is in the clause that is left out.
+    let has_object = !reading.names.is_empty() || ruled_out.iter().all(|clause| read(clause, lexicon).names.is_empty());
+    let refers = !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() || reading.kind.is_some();
+    (is_other && has_object && refers).then_some(rest)
+}
+
+/// Returns the changes that a message rules out.
+pub(in crate::offline) fn changes_ruled_out(message: &str) -> Vec<Verb> {
+    if message.contains('?') {
+        return Vec::new();
+    }
+    clauses_of(message).iter().flat_map(|clause| verbs_ruled_out(clause)).collect()
+}
+
+/// Splits a message into clauses: at punctuation, and before "but".
+fn clauses_of(message: &str) -> Vec<String> {
+    let mut clauses: Vec<String> = vec![String::new()];
+    for word in message.split_whitespace() {
+        if word.eq_ignore_ascii_case("but") || word == "-" || word == "–" {
+            clauses.push(String::new());
+            continue;
+        }
+        if let Some(clause) = clauses.last_mut() {
+            clause.push_str(word);
+            clause.push(' ');
+        }
+        if word.ends_with([',', ';', '.', '!', ':']) {
+            clauses.push(String::new());
+        }
+    }
+    clauses.retain(|clause| !clause.trim().is_empty());
+    clauses
+}
+
+/// Returns the changes that a clause rules out; none if it also asks for one.
+fn verbs_ruled_out(clause: &str) -> Vec<Verb> {
+    let words: Vec<String> =
+        clause.split_whitespace().map(|word| clean(word).to_lowercase().replace(['\'', '’'], "")).collect();
+    let word = |at: usize| words.get(at).map_or("", String::as_str);
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        let Some((verb, length)) = change_at(&words, at) else { continue };
+        let lead = (0..at).rev().find(|before| !BETWEEN.contains(&word(*before)));
+        let Some(negation) = lead.filter(|lead| NEGATIONS.contains(&word(*lead))) else {
+            let is_part = (at.saturating_sub(3)..at)
+                .any(|before| change_at(&words, before).is_some_and(|(_, length)| before + length > at));
+            if is_part {
+                continue;
+            }
+            return Vec::new();
+        };
+        // "No restart api" may be "no, restart api".
+        let next = word(at + length);
+        let is_noun = word(negation) != "no" || next.is_empty() || AFTER_NOUN.contains(&next);
+        // "Don't forget to restart it".
+        let asks_to = word(negation) == "forget" && negation > 0 && NEGATIONS.contains(&word(negation - 1));
+        if !is_noun || asks_to {
+            return Vec::new();
+        }
+        found.push(verb);
+    }
+    found
+}
+
+/// Returns the change that begins at a word, also as a noun, with its number of words.
+fn change_at(words: &[String], at: usize) -> Option<(Verb, usize)> {
+    let word = words.get(at)?;
+    let stems = [word.strip_suffix("ing"), word.strip_suffix('s'), word.strip_suffix("ion")];
+    let phrase = VERBS.iter().filter(|(_, verb)| !verb.is_read()).find(|(phrase, _)| {
+        let length = phrase.split(' ').count();
+        let matches = words.len() >= at + length && phrase.split(' ').zip(&words[at..]).all(|(part, own)| part == own);
+        let is_form = |stem: &&str| *phrase == *stem || phrase.strip_suffix('e') == Some(stem);
+        matches || stems.iter().flatten().any(is_form)
+    })?;
+    Some((phrase.1, phrase.0.split(' ').count()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clause_that_rules_a_change_out_is_left_out() {
+        let rest = |message: &str| without_ruled_out(message, &Lexicon::default());
+        assert_eq!(rest("hm no rollback please, move it to cart:2.0.1").as_deref(), Some("move it to cart:2.0.1 "));
+        assert_eq!(rest("don't delete it, restart it").as_deref(), Some("restart it "));
+        assert_eq!(rest("not a restart. scale it to 4").as_deref(), Some("scale it to 4 "));
+        for message in [
+            "no, restart it",
+            "no restart api",
+            "don't restart web, scale it to 3",
+            "don't delete it",
+            "don't forget to restart it, and scale it to 2",
+            "restart it",
+        ] {
+            assert_eq!(rest(message), None, "{message}");
+        }
+        assert_eq!(changes_ruled_out("ok no rollback then"), [Verb::RolloutUndo]);
+    }
+}

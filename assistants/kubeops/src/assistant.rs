@@ -153,6 +153,7 @@ impl Assistant for Kubeops {
         let shown = &earlier[earlier.len().saturating_sub(self.window)..];
         let approvals = list_approvals(request.memory, request.scope, request.thread).await.map_err(failed)?;
         let mut conversation = Conversation::of(shown, &approvals, self.cluster.default_namespace());
+        conversation.question = request.question.to_owned();
         conversation.namespaces = self.cluster.namespaces().await;
         if is_offline {
             conversation.mentioned = self.find_mentioned(request.question, &conversation).await;

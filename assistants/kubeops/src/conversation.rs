@@ -20,6 +20,8 @@ pub(crate) const END: &str = "[END CLUSTER STATE]";
 
 /// The most objects of one result that are kept.
 const MAX_OBJECTS: usize = 60;
+/// The most characters of a message that are stored with the question about it.
+const MAX_MESSAGE_CHARACTERS: usize = 500;
 
 /// A command of a turn, and how it ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,6 +83,9 @@ pub(crate) struct Conversation {
     /// The command lines of the requests that this turn's message took back.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) withdrawn: Vec<String>,
+    /// The message of this turn. It is stored with a question of the assistant, which outlives it if messages are evicted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(crate) question: String,
 }
 
 impl Conversation {
@@ -100,11 +105,15 @@ impl Conversation {
                 earlier.push(Exchange::default());
             }
             let Some(exchange) = earlier.last_mut() else { continue };
+            let stored = content.data.as_ref().and_then(|data| data.read::<Stored>().ok());
+            // The message was evicted before its answer.
+            if exchange.said.is_empty() {
+                exchange.said = stored.as_ref().map(|stored| stored.answers.clone()).unwrap_or_default();
+            }
             let text = message.plain_text();
             exchange.asked = text.trim_end().ends_with('?');
             exchange.offered = if exchange.asked { offered(&text) } else { Vec::new() };
-            let steps = content.data.as_ref().and_then(|data| data.read::<Stored>().ok());
-            exchange.steps.extend(steps.into_iter().flat_map(|stored| stored.kubeops));
+            exchange.steps.extend(stored.into_iter().flat_map(|stored| stored.kubeops));
             let ids = content.metadata.get("approvals").and_then(|ids| ids.as_array()).into_iter().flatten();
             let found = ids.filter_map(|id| approvals.iter().find(|approval| Some(&*approval.id) == id.as_str()));
             exchange.requested.extend(found.filter_map(|approval| {
@@ -164,11 +173,16 @@ fn offered(question: &str) -> Vec<ObjectSummary> {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     kubeops: Vec<Step>,
+    /// The message that a question of the assistant is about.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    answers: String,
 }
 
 /// Returns the data to store with an answer; `None` if there is nothing to refer to later.
-pub(crate) fn data_to_store(steps: &[Step]) -> Option<JsonText> {
-    if steps.is_empty() {
+pub(crate) fn data_to_store(steps: &[Step], message: &str, answer: &str) -> Option<JsonText> {
+    let is_question = answer.trim_end().ends_with('?');
+    let answers: String = message.chars().filter(|_| is_question).take(MAX_MESSAGE_CHARACTERS).collect();
+    if steps.is_empty() && answers.is_empty() {
         return None;
     }
     let bounded = |step: &Step| {
@@ -180,5 +194,5 @@ pub(crate) fn data_to_store(steps: &[Step]) -> Option<JsonText> {
         }
         step
     };
-    JsonText::of(&Stored { kubeops: steps.iter().map(bounded).collect() }).ok()
+    JsonText::of(&Stored { kubeops: steps.iter().map(bounded).collect(), answers }).ok()
 }

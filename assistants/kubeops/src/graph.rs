@@ -62,7 +62,11 @@ pub(crate) fn kubeops_graph() -> Graph<TurnState> {
 }
 
 fn model_request(state: &TurnState) -> ModelRequest {
-    let conversation = Conversation { steps: state.steps.clone(), ..state.conversation.clone().unwrap_or_default() };
+    let conversation = Conversation {
+        steps: state.steps.clone(),
+        question: String::new(),
+        ..state.conversation.clone().unwrap_or_default()
+    };
     ModelRequest::reply(&state.messages).with_instructions(conversation.block())
 }
 
@@ -147,7 +151,8 @@ fn add_results(state: &TurnState, results: Vec<ToolOutcome>) -> TurnStateUpdate 
 
 fn finish(state: &TurnState) -> Output {
     let reply = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
-    Output { data: data_to_store(&state.steps), ..Output::reply(reply) }
+    let question = state.conversation.as_ref().map_or("", |conversation| &conversation.question);
+    Output { data: data_to_store(&state.steps, question, &reply), ..Output::reply(reply) }
 }
 
 /// Returns the value for [`CONVERSATION`] in the graph's input.

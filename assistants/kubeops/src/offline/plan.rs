@@ -104,15 +104,8 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(answer) = approvals::about_approvals(&whole, conversation) {
         return answer;
     }
-    let again = repeat::request_again(&whole, conversation).or_else(|| repeat::elsewhere_too(&whole, conversation));
-    if let Some(next) = again {
-        return match next {
-            Next::Run(commands) => Planner { conversation, reading: whole }.run_or_answer(commands),
-            answer => answer,
-        };
-    }
-    if let Some(list) = repeat::what_is_left(&whole, conversation) {
-        return Planner { conversation, reading: whole }.run_or_answer(vec![list]);
+    if let Some(next) = repeat::again(&whole, conversation) {
+        return next;
     }
     if let Some(next) = several(message, conversation, &lexicon) {
         return next;

@@ -524,6 +524,7 @@ impl Reading {
             reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name) && !follows(name));
         }
         if reading.words.len() < self.words.len() {
+            reading.take_kind_of_rest();
             reading.replicas = reading.only_number().map(Replicas::To).or(reading.replicas);
         }
         reading

@@ -1,5 +1,7 @@
 //! Changes with a condition on a number that can be read: "delete it if it has more than 20 restarts".
 
+mod list;
+
 use std::ops::Range;
 
 use crate::cluster::ObjectSummary;
@@ -36,6 +38,9 @@ struct Condition {
 /// Requests a change if its condition holds now.
 pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Next {
     if let Some(next) = of_state(message, conversation, lexicon) {
+        return next;
+    }
+    if let Some(next) = list::of_list(message, conversation, lexicon) {
         return next;
     }
     let Some((condition, rest)) = split(message) else { return reply(UNDECIDED) };
@@ -137,20 +142,26 @@ pub(super) fn same_condition(reading: &Reading, conversation: &Conversation, lex
     let continues = reading.has("same")
         && reading.verb.is_none_or(|verb| verb == Verb::Get)
         && reading.words.len() <= 5
-        && conversation.earlier.last().is_some_and(|last| split(&last.said).is_some());
-    if !repeats && !continues || reading.names.is_empty() {
+        && conversation.earlier.last().is_some_and(|last| is_conditional(&last.said));
+    if !repeats && !continues {
         return None;
     }
     let said =
-        conversation.earlier.iter().rev().take(4).map(|exchange| &exchange.said).find(|said| split(said).is_some())?;
+        conversation.earlier.iter().rev().take(4).map(|exchange| &exchange.said).find(|said| is_conditional(said))?;
     let before = read(said, lexicon);
-    let old = before.names.first()?;
-    let new = reading.names.first()?;
+    // "The same for orders": another object, or another namespace.
+    let replaced = before.names.first().zip(reading.names.first());
+    let (old, new) = replaced.or_else(|| before.namespace.as_ref().zip(reading.namespace.as_ref()))?;
     let words: Vec<String> = said
         .split_whitespace()
         .map(|word| if word.to_lowercase().contains(&**old) { new.clone() } else { word.to_owned() })
         .collect();
     Some(conditional(&words.join(" "), conversation, lexicon))
+}
+
+/// Whether a message requests a change under a condition that can be decided.
+fn is_conditional(message: &str) -> bool {
+    split(message).is_some() || list::parts(message).is_some()
 }
 
 impl Planner<'_> {

@@ -249,6 +249,12 @@ impl Planner<'_> {
     /// "What is wrong with web?": describes its pods that are not healthy, or else the object.
     pub(super) fn diagnose(&self) -> Next {
         let reading = &self.reading;
+        // "And the other pod, what's its problem?"
+        if let Some(pick) = reading.pick
+            && let Found::One(object) = refer::picked(self.conversation, pick, reading, Verb::Describe)
+        {
+            return self.examine(&[&object]);
+        }
         let Some(name) = reading.names.first() else { return self.why() };
         let find = |kind: Option<&str>| Command {
             kind: kind.map(str::to_owned),

@@ -8,7 +8,7 @@ use crate::offline::answers;
 use crate::offline::refer;
 use crate::offline::words::{Act, Lexicon, Reading, read};
 
-use super::{Next, reply};
+use super::{Next, Planner, reply};
 
 /// Phrases that ask for a repetition.
 const AGAIN: [&str; 9] = [
@@ -45,8 +45,18 @@ const FILLERS: [&str; 36] = [
     "once", "same", "thing", "i", "want", "hm",
 ];
 
+/// What a message repeats: a request, a request elsewhere, or the list that a change was about. `None` for other messages.
+pub(super) fn again(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let left = || what_is_left(reading, conversation).map(|list| Next::Run(vec![list]));
+    let next = request_again(reading, conversation).or_else(|| elsewhere_too(reading, conversation)).or_else(left)?;
+    Some(match next {
+        Next::Run(commands) => Planner { conversation, reading: reading.clone() }.run_or_answer(commands),
+        answer @ Next::Reply(_) => answer,
+    })
+}
+
 /// "Ask for the delete once more", "try again" after a change that failed: the request again. `None` for other messages.
-pub(super) fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next> {
     let is_again = AGAIN.iter().any(|phrase| reading.says(phrase));
     let has_value = reading.replicas.is_some() && !reading.says("one more time")
         || reading.image.is_some()
@@ -103,7 +113,7 @@ fn is_last_effect(conversation: &Conversation, command: &Command) -> bool {
 }
 
 /// "Do that one in us too": the change that was made or requested last, in another namespace. `None` for other messages.
-pub(super) fn elsewhere_too(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+fn elsewhere_too(reading: &Reading, conversation: &Conversation) -> Option<Next> {
     let repeats =
         ["do that", "do it", "do this", "do the same", "repeat that", "repeat it", "same thing", "do likewise"]
             .iter()
@@ -152,7 +162,7 @@ pub(super) fn question_again(conversation: &Conversation) -> Option<String> {
 }
 
 /// "What's left there?": the list of what the last change or list was about.
-pub(super) fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Command> {
+fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Command> {
     let asks = ["whats left", "what is left", "whats still", "what remains", "who is left", "what else is"]
         .iter()
         .any(|phrase| reading.says(phrase))

@@ -302,7 +302,12 @@ impl Reading {
         let previous = if before > 0 { self.word(before - 1) } else { "" };
         let is_verb = super::vocabulary::VERBS.iter().any(|(phrase, verb)| {
             let last = phrase.rsplit(' ').next().unwrap_or_default();
+            let is_whole = phrase
+                .rsplit(' ')
+                .enumerate()
+                .all(|(back, part)| before.checked_sub(back + 1).is_some_and(|at| self.word(at) == part));
             last == previous
+                && is_whole
                 && !matches!(last, "what" | "which" | "back" | "it" | "there" | "say" | "on")
                 && (!verb.is_read() || matches!(verb, Verb::Logs | Verb::Describe))
         });

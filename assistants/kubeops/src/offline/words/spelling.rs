@@ -77,9 +77,16 @@ pub(super) fn corrected(word: &str) -> Option<&'static str> {
     found.all(|other| other == first).then_some(first)
 }
 
+/// Words of ordinary sentences that become another one if two letters are swapped.
+const OWN_WORDS: [&str; 12] =
+    ["cup", "won", "wont", "form", "team", "trail", "sacred", "bets", "dose", "gets", "lots", "files"];
+
 /// Returns the ordinary word that a word with two swapped letters stands for: "the" for "teh".
 pub(super) fn swapped(word: &str) -> Option<String> {
     let is_plain = (3..=9).contains(&word.len()) && word.chars().all(|c| c.is_ascii_lowercase());
+    if OWN_WORDS.contains(&word) {
+        return None;
+    }
     if !is_plain || is_ordinary(word) || kind_word(word).is_some() || VERBS.iter().any(|(verb, _)| *verb == word) {
         return None;
     }

@@ -46,6 +46,18 @@ impl Reading {
         }
     }
 
+    /// "Not the deployment, only the pod": the kind that is left counts.
+    pub(super) fn take_kind_of_rest(&mut self) {
+        let names_kind = |word: &String| kind_word(word).is_some_and(|kind| Some(&kind.plural) == self.kind.as_ref());
+        if self.words.iter().any(names_kind) {
+            return;
+        }
+        if let Some(word) = self.words.iter().find(|word| kind_word(word).is_some()) {
+            self.is_plural = is_plural(word);
+            self.kind = kind_word(word).map(|kind| kind.plural);
+        }
+    }
+
     /// "Kill it, the deployment will bring a fresh one": a remark about another object after the change that is asked for.
     fn is_subject_after_change(&self, at: usize) -> bool {
         const PREDICATES: [&str; 24] = [

@@ -316,7 +316,12 @@ pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Read
             .collect();
         // The pods of an answer stand for it, not their workload.
         let pods: Vec<ObjectSummary> = objects.iter().filter(|object| object.kind == "pods").cloned().collect();
-        let found = state.filter(if pods.is_empty() { &objects } else { &pods });
+        let compared = if pods.is_empty() { &objects } else { &pods };
+        // One object alone does not have the most restarts of several.
+        if state.is_superlative() && compared.len() < 2 {
+            continue;
+        }
+        let found = state.filter(compared);
         let kind = reading.kind.as_deref();
         let fitting: Vec<ObjectSummary> =
             unique(found.iter().filter_map(|object| fitting(object, verb, kind)).collect());

@@ -68,6 +68,11 @@ const WORDS: &[(&str, State)] = &[
 ];
 
 impl State {
+    /// Whether the state compares several objects.
+    pub(in crate::offline) const fn is_superlative(self) -> bool {
+        matches!(self, Self::MostRestarted | Self::LeastRestarted | Self::MostReplicas | Self::LeastReplicas)
+    }
+
     /// Returns the objects in this state. Of those with problems, the exact state counts first.
     pub(in crate::offline) fn filter(self, objects: &[ObjectSummary]) -> Vec<ObjectSummary> {
         let select = |fits: &dyn Fn(&ObjectSummary) -> bool| -> Vec<ObjectSummary> {

@@ -49,7 +49,8 @@ pub fn chat_graph(name: &'static str) -> Graph<TurnState> {
 /// What an assistant with several agents adds to [`chat_graph`].
 #[derive(Clone, Copy, Debug)]
 pub struct Routing {
-    /// Returns the agent that answers, and the confidence in the choice.
+    /// Returns the agent that answers, and the confidence in the choice: from the question at first, and from the calls of the turn, too,
+    /// for the stored answer.
     pub choose: fn(&TurnState) -> (String, f64),
     /// Returns the data that is stored with the answer.
     pub data: fn(&TurnState) -> Option<JsonText>,
@@ -68,11 +69,10 @@ pub fn routed_graph(name: &'static str, routing: Routing) -> Graph<TurnState> {
     chat_loop(Graph::<TurnState>::builder(name, 1, begin).node("route", Node::pure(route)))
         .edge(START, "route")
         .edge("route", "agent")
-        .finish(move |state| Output {
-            agent: state.agent.clone(),
-            confidence: state.confidence,
-            data: (routing.data)(state),
-            ..finish(state)
+        .finish(move |state| {
+            // The calls of the turn may show more than the question did.
+            let (agent, confidence) = (routing.choose)(state);
+            Output { agent: Some(agent), confidence: Some(confidence), data: (routing.data)(state), ..finish(state) }
         })
         .expect("a test builds the graph")
 }

@@ -7,14 +7,14 @@ use serde_json::json;
 use threadkeep::agent::{Failure, PrepareRequest, TurnLimits, TurnPreparation};
 use threadkeep::dialogue::LazyOfflineModel;
 use threadkeep::{
-    Assistant, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, RecallFrom,
-    RecallPolicy, Scope, Value,
+    Assistant, ChatMessage, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery,
+    RecallFrom, RecallPolicy, Scope, Value,
 };
 use threadkeep_transit::{RiderMemory, Routing, TurnState, USER_ID, routed_graph};
 
 use crate::lines::find_network_lines;
 use crate::notices::StatusNotices;
-use crate::routing::{RoutedAgents, RoutingContext, last_mentioned_line, refers_to_usual_line, route};
+use crate::routing::{RoutedAgents, RoutingContext, by_calls, last_mentioned_line, refers_to_usual_line, route};
 use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
 use crate::tools::{UndergroundTools, nearest_stations};
 use crate::underground::Underground;
@@ -75,7 +75,10 @@ impl UndergroundAssistant {
 /// Chooses the agents for the question of a turn.
 fn routed(state: &TurnState) -> RoutedAgents {
     let routing_context = state.input.get(ROUTING_CONTEXT).cloned().unwrap_or_default();
-    route(&state.question, &serde_json::from_value::<RoutingContext>(routing_context).unwrap_or_default())
+    let chosen = route(&state.question, &serde_json::from_value::<RoutingContext>(routing_context).unwrap_or_default());
+    let calls = state.messages.iter().flat_map(ChatMessage::tool_calls);
+    let called: Vec<Value> = calls.filter_map(|call| call.arguments.read().ok()).collect();
+    by_calls(chosen, &called)
 }
 
 fn choose(state: &TurnState) -> (String, f64) {

@@ -1,6 +1,7 @@
 //! Chooses the agent that answers: one for each line, and one for the whole network.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use threadkeep::core::Message;
 use threadkeep::dialogue::Utterance;
 
@@ -152,6 +153,22 @@ pub fn route(message: &str, routing_context: &RoutingContext) -> RoutedAgents {
     RoutedAgents::one(STATUS_AGENT, if has(&STATUS_WORDS) { STATUS } else { DEFAULT })
 }
 
+/// Chooses the agent of the only line about which tools were called, if the message itself named neither a line nor the network.
+pub(crate) fn by_calls(chosen: RoutedAgents, called: &[Value]) -> RoutedAgents {
+    const FROM_MESSAGE: f64 = 0.9;
+    const CALLED: f64 = 0.8;
+    if chosen.confidence >= FROM_MESSAGE {
+        return chosen;
+    }
+    let names = called.iter().flat_map(|arguments| ["line", "lines"].map(|key| arguments[key].as_str()));
+    let mut lines: Vec<Option<&LineInfo>> = names.flatten().filter(|name| !name.is_empty()).map(find_line).collect();
+    lines.dedup();
+    match lines[..] {
+        [Some(line)] => RoutedAgents::one(line.agent, CALLED),
+        _ => chosen,
+    }
+}
+
 /// Returns the lines that a message names, in order.
 pub(crate) fn lines_of(utterance: &Utterance) -> Vec<&'static LineInfo> {
     let mut lines: Vec<&'static LineInfo> = Vec::new();
@@ -258,6 +275,18 @@ mod tests {
         ] {
             assert_eq!(agent(message, line), expected, "{message}");
         }
+    }
+
+    #[test]
+    fn calls_decide_where_the_message_does_not() {
+        let chosen = |confidence| RoutedAgents::one("STATUS", confidence);
+        let called = |lines: &[&str]| lines.iter().map(|line| serde_json::json!({"line": line})).collect::<Vec<_>>();
+        assert_eq!(by_calls(chosen(0.5), &called(&["jubilee"])).stored(), "JUBILEE");
+        assert_eq!(by_calls(chosen(0.5), &called(&["jubilee", "jubilee"])).stored(), "JUBILEE");
+        assert_eq!(by_calls(chosen(0.95), &called(&["jubilee"])).stored(), "STATUS");
+        assert_eq!(by_calls(chosen(0.5), &called(&["jubilee", "dlr"])).stored(), "STATUS");
+        assert_eq!(by_calls(chosen(0.5), &called(&["all"])).stored(), "STATUS");
+        assert_eq!(by_calls(chosen(0.5), &[]).stored(), "STATUS");
     }
 
     #[test]

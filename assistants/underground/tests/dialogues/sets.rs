@@ -165,8 +165,15 @@ impl DialogueEnv for LondonEnv {
                 self.env = Some(env.restarted().await);
             }
             "advance_clock_s" => self.clock += jiff::SignedDuration::from_secs(value.as_i64().unwrap_or(0)),
-            "set_status" => publish(&self.env().tfl, "status", value),
-            "set_arrivals" => publish(&self.env().tfl, "arrivals", value),
+            // These replace all that was reported before.
+            "set_status" => {
+                self.env().tfl.world.lock().unwrap().status.clear();
+                publish(&self.env().tfl, "status", value);
+            }
+            "set_arrivals" => {
+                self.env().tfl.world.lock().unwrap().arrivals.clear();
+                publish(&self.env().tfl, "arrivals", value);
+            }
             "fail" => fail(&self.env().tfl, value),
             _ => {}
         }

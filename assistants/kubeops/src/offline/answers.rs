@@ -8,6 +8,7 @@ use crate::conversation::{Conversation, Exchange, Requested, Step};
 use crate::kinds::Kind;
 
 use super::refer::listed;
+use super::words::State;
 
 pub(super) const GREETING: &str = "Hello. I read the Kubernetes cluster and request changes of it: “what pods are running in \
                                    prod?”, “logs of the web deployment”, “scale web to 3”.";
@@ -178,6 +179,23 @@ pub(super) fn of_steps(steps: &[&Step]) -> String {
         })
         .collect();
     texts.join("\n\n")
+}
+
+/// Says which object of a list has the most or the least of something; `None` if the list does not decide it.
+pub(super) fn superlative(state: State, steps: &[&Step]) -> Option<String> {
+    let objects: Vec<ObjectSummary> =
+        steps.iter().filter_map(|step| step.outcome.as_ref()).flat_map(|outcome| outcome.objects.clone()).collect();
+    let what = match state {
+        State::MostRestarted => "the most restarts",
+        State::LeastRestarted => "the fewest restarts",
+        State::MostReplicas => "the most replicas",
+        State::LeastReplicas => "the fewest replicas",
+        _ => return None,
+    };
+    match &state.filter(&objects)[..] {
+        [only] if objects.len() > 1 => Some(format!("{} has {what}.", only.name)),
+        _ => None,
+    }
 }
 
 /// Asks which of several objects is meant.

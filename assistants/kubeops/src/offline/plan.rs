@@ -259,6 +259,9 @@ impl Planner<'_> {
             shown = done.iter().take(1).copied().collect();
         }
         let text = answers::of_steps(&shown);
+        if let Some(note) = self.reading.state.and_then(|state| answers::superlative(state, &shown)) {
+            return reply(format!("{note}\n{text}"));
+        }
         match self.deletion_report() {
             Some(note) => reply(format!("{note}\n{text}")),
             None => reply(text),
@@ -475,20 +478,9 @@ impl Planner<'_> {
                 None => format!("{} Nothing was changed.", answers::SPOKEN),
             }),
             Act::Outcome => self.outcome(),
-            Act::Repeat if self.reading.has("now") && repeat::question_again(self.conversation).is_some() => {
-                let question = repeat::question_again(self.conversation).unwrap_or_default();
-                next_step(&question, self.conversation)
-            }
-            Act::Repeat => match refer::last_reads(self.conversation) {
-                reads if reads.is_empty() => match refer::focus(self.conversation, Verb::Get, None, None) {
-                    Found::One(object) if self.reading.has_any(&["list", "show", "them"]) => Next::Run(vec![Command {
-                        kind: Some(object.kind),
-                        namespace: (!object.namespace.is_empty()).then_some(object.namespace),
-                        ..Command::new(Verb::Get)
-                    }]),
-                    _ => reply("There is nothing to repeat yet."),
-                },
-                reads => Next::Run(reads.into_iter().map(|read| self.with_log_options(read)).collect()),
+            Act::Repeat => match repeat::message_again(&self.reading, self.conversation) {
+                Some(message) => next_step(&message, self.conversation),
+                None => self.read_again(),
             },
             Act::Same => self.same(),
             // "Compare the replicas of api and api-gateway".

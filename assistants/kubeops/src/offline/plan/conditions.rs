@@ -40,7 +40,7 @@ pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &
     if let Some(next) = of_state(message, conversation, lexicon) {
         return next;
     }
-    if let Some(next) = list::of_list(message, conversation, lexicon) {
+    if let Some(next) = list::of_list(message, None, conversation, lexicon) {
         return next;
     }
     let Some((condition, rest)) = split(message) else { return reply(UNDECIDED) };
@@ -150,13 +150,23 @@ pub(super) fn same_condition(reading: &Reading, conversation: &Conversation, lex
         conversation.earlier.iter().rev().take(4).map(|exchange| &exchange.said).find(|said| is_conditional(said))?;
     let before = read(said, lexicon);
     // "The same for orders": another object, or another namespace.
-    let replaced = before.names.first().zip(reading.names.first());
-    let (old, new) = replaced.or_else(|| before.namespace.as_ref().zip(reading.namespace.as_ref()))?;
-    let words: Vec<String> = said
-        .split_whitespace()
-        .map(|word| if word.to_lowercase().contains(&**old) { new.clone() } else { word.to_owned() })
-        .collect();
-    Some(conditional(&words.join(" "), conversation, lexicon))
+    if let Some((old, new)) = before.names.first().zip(reading.names.first()) {
+        let words: Vec<String> = said
+            .split_whitespace()
+            .map(|word| if word.to_lowercase().contains(&**old) { new.clone() } else { word.to_owned() })
+            .collect();
+        return Some(conditional(&words.join(" "), conversation, lexicon));
+    }
+    let place = reading.namespace.as_ref().filter(|_| reading.names.is_empty())?;
+    if let Some(next) = list::of_list(said, Some(place), conversation, lexicon) {
+        return Some(next);
+    }
+    let old = before.namespace.as_ref()?;
+    let is_old = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()).eq_ignore_ascii_case(old);
+    let words: Vec<&str> = said.split_whitespace().map(|word| if is_old(word) { &**place } else { word }).collect();
+    let there = words.join(" ");
+    // A name that is also an ordinary word may not be read as that of the namespace.
+    (read(&there, lexicon).namespace.as_ref() == Some(place)).then(|| conditional(&there, conversation, lexicon))
 }
 
 /// Whether a message requests a change under a condition that can be decided.

@@ -223,6 +223,9 @@ impl Planner<'_> {
 
     /// "What is each of them at?": the objects of the same name in other namespaces that the conversation changed, too.
     fn with_twins(&self, object: ObjectSummary) -> Vec<ObjectSummary> {
+        if self.reading.refers_to_two() {
+            return super::repeat::twins(self.conversation, &object).into_iter().take(2).collect();
+        }
         let mut all = vec![object];
         if self.reading.each || self.reading.has("both") {
             let requested = self.conversation.earlier.iter().rev().flat_map(|exchange| &exchange.requested);

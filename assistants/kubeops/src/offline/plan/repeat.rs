@@ -5,7 +5,7 @@ use threadkeep::agent::ApprovalState;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested};
 use crate::offline::answers;
-use crate::offline::refer;
+use crate::offline::refer::{self, Found};
 use crate::offline::words::{Act, Lexicon, Reading, read};
 
 use super::{Next, Planner, reply};
@@ -67,6 +67,8 @@ fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next>
         return None;
     }
     let asks_for = reading.has_any(&ASKS);
+    let names_request = reading.has_any(&["approval", "requests"])
+        || ["the request", "that request", "this request", "my request"].iter().any(|phrase| reading.says(phrase));
     let is_named = |requested: &&Requested| {
         let command = &requested.command;
         let name = command.name.as_deref().unwrap_or_default();
@@ -75,11 +77,9 @@ fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next>
             && (reading.namespace.is_none() || reading.namespace == command.namespace)
     };
     let all: Vec<&Requested> = conversation.earlier.iter().flat_map(|exchange| &exchange.requested).collect();
-    let named = all
-        .iter()
-        .rev()
-        .copied()
-        .find(|requested| asks_for && reading.mentions(requested.command.verb) && is_named(&requested));
+    let named = all.iter().rev().copied().find(|requested| {
+        asks_for && (names_request || reading.mentions(requested.command.verb)) && is_named(&requested)
+    });
     let requested = named.or_else(|| {
         let newest = all.last().copied().filter(is_named)?;
         let is_plain = reading.words.iter().all(|word| {
@@ -146,19 +146,58 @@ fn elsewhere_too(reading: &Reading, conversation: &Conversation) -> Option<Next>
     (!commands.is_empty()).then_some(Next::Run(commands))
 }
 
-/// Returns the newest question of the conversation that read nothing, if no later message read anything: "and now?" asks it again.
-pub(super) fn question_again(conversation: &Conversation) -> Option<String> {
+/// Returns the message that a repetition asks for again, if no read of the conversation stands for it: one whose reads all failed, and for
+/// "and now?" a question that read nothing.
+pub(super) fn message_again(repetition: &Reading, conversation: &Conversation) -> Option<String> {
+    let is_repetition = |reading: &Reading| reading.act == Some(Act::Repeat);
     for exchange in conversation.earlier.iter().rev() {
+        let reading = read(&exchange.said, &Lexicon::of(conversation));
+        let searches = !exchange.steps.is_empty() && exchange.steps.iter().all(|step| step.command.verb == Verb::Find);
+        if searches && exchange.steps.iter().all(|step| step.error.is_some()) && !is_repetition(&reading) {
+            return Some(exchange.said.clone());
+        }
         if exchange.steps.iter().any(|step| step.command.verb.is_read() && step.command.verb != Verb::Find) {
             return None;
         }
-        let reading = read(&exchange.said, &Lexicon::of(conversation));
         let is_question = reading.asks() || matches!(reading.act, Some(Act::Outcome | Act::History | Act::Why));
-        if is_question && reading.act != Some(Act::Repeat) {
+        if repetition.has("now") && is_question && !is_repetition(&reading) {
             return Some(exchange.said.clone());
         }
     }
     None
+}
+
+impl Planner<'_> {
+    /// Repeats the reads of the last exchange that had any. After a change of an object, "and now?" asks for its outcome.
+    pub(super) fn read_again(&self) -> Next {
+        let reads = refer::last_reads(self.conversation);
+        let last = self.conversation.earlier.iter().rev().find(|exchange| {
+            !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
+        });
+        let has_changed = last
+            .is_some_and(|last| last.steps.iter().any(|step| !step.command.verb.is_read() && step.outcome.is_some()));
+        let is_of_object = reads.iter().all(|read| read.name.is_some());
+        if self.reading.has("now") && has_changed && is_of_object {
+            return self.outcome();
+        }
+        if !reads.is_empty() {
+            return Next::Run(reads.into_iter().map(|read| self.with_log_options(read)).collect());
+        }
+        match refer::focus(self.conversation, Verb::Get, None, None) {
+            Found::One(object) if self.reading.has_any(&["list", "show", "them"]) => Next::Run(vec![Command {
+                kind: Some(object.kind),
+                namespace: (!object.namespace.is_empty()).then_some(object.namespace),
+                ..Command::new(Verb::Get)
+            }]),
+            _ => match answers::last_change(self.conversation) {
+                Some((_, Some(requested), _)) => reply(format!(
+                    "The last change was `{}`. If you want it once more, please say it in full. What do you want to change?",
+                    requested.command.line()
+                )),
+                _ => reply("There is nothing to repeat yet."),
+            },
+        }
+    }
 }
 
 /// "What's left there?": the list of what the last change or list was about.

@@ -77,7 +77,9 @@ pub(crate) fn spoken_of(conversation: &Conversation) -> Vec<String> {
 }
 
 fn is_without_effect(exchange: &Exchange) -> bool {
-    exchange.steps.is_empty() && exchange.requested.is_empty() && !exchange.asked
+    // A search that failed showed nothing.
+    let has_failed = |step: &Step| step.command.verb == Verb::Find && step.error.is_some();
+    exchange.steps.iter().all(has_failed) && exchange.requested.is_empty() && !exchange.asked
 }
 
 /// Returns the objects that a message without any effect named: "I might delete checkout in staging tomorrow".
@@ -153,6 +155,11 @@ fn narrowed(
         if verb.is_read() && objects.iter().all(is_part) {
             return vec![workload.clone()];
         }
+    }
+    // "Which deployment has the fewest replicas?"
+    if let Some(state) = read(&exchange.said, &Lexicon::of(conversation)).state.filter(|state| state.is_superlative()) {
+        let found = state.filter(&objects);
+        return if found.len() == 1 { found } else { objects };
     }
     let said = exchange.said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));

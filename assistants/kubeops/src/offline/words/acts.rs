@@ -196,6 +196,8 @@ impl Reading {
                     | "because of what"
             ) || [
                 "whats the reason",
+                "what was the reason",
+                "what was the cause",
                 "what is the reason",
                 "whats the cause",
                 "what caused it",
@@ -588,7 +590,8 @@ fn is_spoken_of(joined: &str) -> bool {
     let greeting = ["hey ", "hi ", "ok ", "so ", "and ", "but ", "hm ", "hmm "];
     let first = greeting.iter().find_map(|word| joined.strip_prefix(word)).unwrap_or(joined);
     let starts = |phrase: &&str| first == *phrase || first.starts_with(&format!("{phrase} "));
-    let asks_to = ["is it possible to", "why dont you", "how about you", "do not forget to", "dont forget to"];
+    let asks_to =
+        ["have a look", "is it possible to", "why dont you", "how about you", "do not forget to", "dont forget to"];
     !asks_to.iter().any(|phrase| padded.contains(&format!(" {phrase} ")))
         && (QUESTIONS.iter().any(starts) || ANYWHERE.iter().any(|phrase| padded.contains(&format!(" {phrase} "))))
 }

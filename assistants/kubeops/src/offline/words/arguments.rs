@@ -80,7 +80,10 @@ impl Reading {
     pub(super) fn read_exact_namespace(&mut self, namespaces: &[String], used: &mut [bool]) {
         let at = (1..self.words.len()).find(|at| {
             let word = self.word(*at);
-            self.word(at - 1) == "in" && namespaces.iter().any(|name| name == word)
+            // "The same for us".
+            let is_place = self.word(at - 1) == "in"
+                || matches!(self.word(at - 1), "for" | "on" | "to") && self.has_any(&["same", "likewise"]);
+            is_place && namespaces.iter().any(|name| name == word)
         });
         if let Some(at) = at.filter(|_| self.namespace.is_none()) {
             self.namespace = Some(self.word(at).to_owned());

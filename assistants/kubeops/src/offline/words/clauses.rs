@@ -19,19 +19,35 @@ pub(in crate::offline) fn without_ruled_out(message: &str, lexicon: &Lexicon) ->
         return None;
     }
     let clauses = clauses_of(message);
-    let (ruled_out, kept): (Vec<&String>, Vec<&String>) =
-        clauses.iter().partition(|clause| !verbs_ruled_out(clause).is_empty());
+    let is_out = |clause: &&String| !verbs_ruled_out(clause).is_empty() || is_not_that(clause);
+    let (ruled_out, kept): (Vec<&String>, Vec<&String>) = clauses.iter().partition(is_out);
     if ruled_out.is_empty() || kept.is_empty() {
         return None;
     }
-    let rest = kept.iter().map(|clause| clause.as_str()).collect::<Vec<&str>>().join(" ");
-    let reading = read(&rest, lexicon);
+    let mut rest = kept.iter().map(|clause| clause.as_str()).collect::<Vec<&str>>().join(" ");
+    let mut reading = read(&rest, lexicon);
+    // "Don't scale it, just restart".
+    let is_open = reading.names.is_empty() && !reading.pronoun && reading.kind.is_none() && reading.words.len() <= 4;
+    if is_open && ruled_out.iter().any(|clause| read(clause, lexicon).pronoun) {
+        rest.push_str("it");
+        reading = read(&rest, lexicon);
+    }
     let verb = reading.verb.filter(|verb| !verb.is_read() && reading.act.is_none() && !reading.has_condition())?;
     let is_other = ruled_out.iter().all(|clause| !verbs_ruled_out(clause).contains(&verb));
     // "Don't restart web, scale it": the name is in the clause that is left out.
     let has_object = !reading.names.is_empty() || ruled_out.iter().all(|clause| read(clause, lexicon).names.is_empty());
     let refers = !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() || reading.kind.is_some();
     (is_other && has_object && refers).then_some(rest)
+}
+
+/// "Not that", "no not this": a clause that only rules out what was spoken of.
+fn is_not_that(clause: &str) -> bool {
+    let words: Vec<String> = clause.split_whitespace().map(|word| clean(word).to_lowercase()).collect();
+    let is_plain =
+        |word: &String| matches!(&**word, "no" | "not" | "that" | "this" | "ok" | "sorry" | "wait" | "oops" | "hm");
+    words.iter().any(|word| word == "not")
+        && words.iter().any(|word| matches!(&**word, "that" | "this"))
+        && words.iter().all(is_plain)
 }
 
 /// Returns the changes that a message rules out.
@@ -95,6 +111,10 @@ fn verbs_ruled_out(clause: &str) -> Vec<Verb> {
 /// Returns the change that begins at a word, also as a noun, with its number of words.
 fn change_at(words: &[String], at: usize) -> Option<(Verb, usize)> {
     let word = words.get(at)?;
+    // The noun or verb for another version.
+    if matches!(&**word, "update" | "upgrade" | "downgrade" | "bump" | "deploy") {
+        return Some((Verb::SetImage, 1));
+    }
     let stems = [word.strip_suffix("ing"), word.strip_suffix('s'), word.strip_suffix("ion")];
     let phrase = VERBS.iter().filter(|(_, verb)| !verb.is_read()).find(|(phrase, _)| {
         let length = phrase.split(' ').count();

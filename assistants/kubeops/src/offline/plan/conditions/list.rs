@@ -42,8 +42,14 @@ pub(super) fn parts(message: &str) -> Option<Parts> {
         .then(|| Parts { condition: condition.join(" "), order: words[at..end].join(" ") })
 }
 
-/// Requests a change of the pods that are in the state of the condition now, or of their workload. `None` for other messages.
-pub(super) fn of_list(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
+/// Requests a change of the pods that are in the state of the condition now, or of their workload: those of `place`, or of the namespace
+/// that the message names. `None` for other messages.
+pub(super) fn of_list(
+    message: &str,
+    place: Option<&String>,
+    conversation: &Conversation,
+    lexicon: &Lexicon,
+) -> Option<Next> {
     let parts = parts(message)?;
     let (condition, order, whole) =
         (read(&parts.condition, lexicon), read(&parts.order, lexicon), read(message, lexicon));
@@ -52,7 +58,7 @@ pub(super) fn of_list(message: &str, conversation: &Conversation, lexicon: &Lexi
     if !is_plain || !condition.unhealthy {
         return None;
     }
-    let namespace = whole.namespace.clone().or_else(|| refer::last_namespace(conversation));
+    let namespace = place.or(whole.namespace.as_ref()).cloned().or_else(|| refer::last_namespace(conversation));
     let list = Command {
         kind: Some("pods".to_owned()),
         namespace: namespace.clone().filter(|_| !whole.all_namespaces),

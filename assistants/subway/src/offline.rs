@@ -10,6 +10,8 @@ mod conditions;
 mod corridor;
 mod lines;
 mod speech;
+mod train_words;
+mod trains;
 mod trips;
 
 use threadkeep::dialogue::time::Relation;
@@ -132,6 +134,10 @@ fn declaration() -> OfflineModelBuilder {
             find_now(message).into_iter().chain(SPEECH.find_line_to(message)).collect::<Vec<_>>()
         })
         .kind("direct", find_direct)
+        .kind("train", train_words::find_train)
+        .kind("needed", train_words::find_needed)
+        .kind("train_question", train_words::find_question)
+        .kind("board", |_: &Utterance| Vec::new())
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
         .pronoun("there", "station")
@@ -174,6 +180,7 @@ fn declaration() -> OfflineModelBuilder {
     let intents = trips::intents()
         .into_iter()
         .chain(boards::intents())
+        .chain([trains::train_of_board()])
         .chain(comparing::intents())
         .chain(personal_intents(&SPEECH));
     intents.fold(builder, OfflineModelBuilder::intent)

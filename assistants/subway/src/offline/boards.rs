@@ -10,6 +10,7 @@ use threadkeep_transit::offline::{
 
 use super::corridor::{expresses_at, places};
 use super::speech::SPEECH;
+use super::trains::{TOLD, first_told, nth_train};
 use crate::direction::heading_of;
 use crate::place::find;
 use crate::service::usual_service;
@@ -19,7 +20,7 @@ use crate::system::network;
 const MAX_LINES: usize = 4;
 
 /// Words that introduce the station to which a train goes.
-const TOWARDS: [&str; 21] = [
+pub(super) const TOWARDS: [&str; 21] = [
     "to",
     "for",
     "toward",
@@ -122,6 +123,7 @@ fn arrivals() -> Intent {
                 .preferred_for(|place, board| SPEECH.is_where_board_goes(place, board, "station_name"))
                 .inherited_by(|trip, board| SPEECH.end_of_direct_trip(trip, board, "station_name")),
         )
+        .slot(Slot::optional("train", "train").momentary())
         // A departure board is live, and so is a trip that is asked about next.
         .slot(Slot::optional("now", "now").or(Choice::new(true, "now")));
     let intent = ["ask:later", "ask:wait"].into_iter().fold(intent, |intent, aspect| {
@@ -130,6 +132,8 @@ fn arrivals() -> Intent {
         })
     });
     boards(with_saved(intent, &["station_name", "towards"]), |outcome| lines_of(&outcome.slots().value("lines")))
+        .says_first(|outcome| Some(format!("{}\n\n{}", nth_train(outcome)?, board_texts(outcome))))
+        .records(TOLD, first_told)
 }
 
 /// Like [`at_station`], but "to" introduces where the train goes: "next L to Canarsie".
@@ -191,7 +195,7 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
 
 /// Whether words name a direction at the station of a call. The direction of an earlier board may not exist on another line: after the
 /// 7 to Manhattan, the G.
-fn is_direction(direction: &str, arguments: &Value) -> bool {
+pub(super) fn is_direction(direction: &str, arguments: &Value) -> bool {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let lines: Vec<&str> = arguments["line"].as_str().into_iter().collect();
     match find(text("station_name"), &lines) {
@@ -218,13 +222,17 @@ fn same_heading(direction: &str, arguments: &Value) -> Option<&'static str> {
 
 /// Makes the line of a departure board available to follow-ups such as "does it run at weekends?", if it has only one line.
 fn announced_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let here = outcome.slots().get("station_name").filter(|here| here.value.is_string());
+    // "From there" means where the board is, not where its trains go.
+    let here = here.map(|here| ("station".to_owned(), Choice { others: Vec::new(), ..here.clone() }));
     let text = board_texts(outcome);
     let mut lines: Vec<&str> = text.lines().filter_map(|row| row.strip_prefix("- ")?.split(' ').next()).collect();
     lines.dedup();
-    match &lines[..] {
-        [line] => vec![("lines".to_owned(), Choice::new(json!([line]), "the line of the board"))],
-        _ => Vec::new(),
-    }
+    let line = match &lines[..] {
+        [line] => Some(("lines".to_owned(), Choice::new(json!([line]), "the line of the board"))),
+        _ => None,
+    };
+    here.into_iter().chain(line).collect()
 }
 
 fn board_texts(outcome: &Outcome<'_>) -> String {

@@ -47,6 +47,41 @@ pub(super) fn inverse(change: &Command) -> Option<Command> {
             let (before, _) = change.basis.as_ref()?.effect.strip_prefix("Dry run: ")?.split_once(" → ")?;
             Some(Command { replicas: Some(before.parse().ok()?), ..base })
         }
+        // The dry run states each value: "metadata.labels.tier: (none) → front". Annotations may contain anything, so theirs are not read.
+        Verb::Label => {
+            let effect = change.basis.as_ref()?.effect.strip_prefix("Dry run: ")?;
+            let stated = |path: &str| {
+                let values = effect.split("; ").find_map(|part| part.strip_prefix(path)?.strip_prefix(": "))?;
+                values.split_once(" → ").map(|(before, _)| before.to_owned())
+            };
+            let mut values = change.values.clone();
+            for (name, value) in &mut values {
+                // Without any label before, the dry run states only that.
+                let before = stated(&format!("metadata.labels.{name}")).or_else(|| stated("metadata.labels"))?;
+                *value = (before != "(none)").then_some(before);
+            }
+            Some(Command { values, ..base })
+        }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::Basis;
+
+    #[test]
+    fn a_label_gets_the_value_that_the_dry_run_states_as_earlier() {
+        let inverse_of = |effect: &str| {
+            let basis = Basis { uid: "1".to_owned(), digest: String::new(), effect: effect.to_owned() };
+            let values = [("team".to_owned(), Some("red".to_owned()))].into();
+            let change = Command { basis: Some(basis), values, ..Command::new(Verb::Label).on("pods", "a-1", None) };
+            inverse(&change).map(|inverse| inverse.values["team"].clone())
+        };
+        assert_eq!(inverse_of("Dry run: metadata.labels.team: blue → red"), Some(Some("blue".to_owned())));
+        assert_eq!(inverse_of("Dry run: metadata.labels.team: (none) → red"), Some(None));
+        assert_eq!(inverse_of("Dry run: metadata.labels: (none) → {}"), Some(None));
+        assert_eq!(inverse_of("Dry run: nothing changes"), None);
     }
 }

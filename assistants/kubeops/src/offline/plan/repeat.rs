@@ -206,7 +206,12 @@ fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Comman
         .iter()
         .any(|phrase| reading.says(phrase))
         || reading.has_any(&["left", "remaining", "remain", "remains", "leftover"]) && reading.asks();
-    if !asks || !reading.names.is_empty() || reading.namespace.is_some() || reading.kind.is_some() {
+    if !asks
+        || !reading.change_verbs().is_empty()
+        || !reading.names.is_empty()
+        || reading.namespace.is_some()
+        || reading.kind.is_some()
+    {
         return None;
     }
     for exchange in conversation.earlier.iter().rev() {

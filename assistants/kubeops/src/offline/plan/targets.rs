@@ -127,13 +127,15 @@ impl Planner<'_> {
 
     /// "Delete the crashing pod", before any list was shown: reads the pods with problems.
     fn in_state_of_cluster(&self, state: State, verb: Verb) -> Option<Targets> {
-        let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady);
+        let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady)
+            && !matches!(state, State::MostReplicas | State::LeastReplicas);
         if !is_problem || !matches!(self.reading.kind.as_deref(), None | Some("pods")) {
             return None;
         }
         let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
         let Some(read) = read else {
-            let reading = Reading { kind: Some("pods".to_owned()), unhealthy: true, ..self.reading.clone() };
+            let unhealthy = !state.is_superlative();
+            let reading = Reading { kind: Some("pods".to_owned()), unhealthy, ..self.reading.clone() };
             let list = Planner { reading, ..*self }.list_command(Verb::Get);
             return Some(Targets::Then(Next::Run(vec![list])));
         };

@@ -82,6 +82,7 @@ impl Reading {
             let word = self.word(*at);
             // "The same for us".
             let is_place = self.word(at - 1) == "in"
+                || self.word(at - 1) == "the" && self.word(at + 1) == "one"
                 || matches!(self.word(at - 1), "for" | "on" | "to") && self.has_any(&["same", "likewise"]);
             is_place && namespaces.iter().any(|name| name == word)
         });

@@ -9,7 +9,7 @@ use crate::kinds::{SCALABLE, WORKLOADS};
 
 use super::words::{Pick, Reading, State};
 pub(crate) use subjects::spoken_of;
-pub(super) use subjects::{focus, listed, running, shown_objects, subjects};
+pub(super) use subjects::{focus, listed, related, running, shown_objects, subjects};
 
 /// The result of looking for an object.
 #[derive(Clone, Debug, PartialEq)]

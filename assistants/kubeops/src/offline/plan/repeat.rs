@@ -78,7 +78,7 @@ fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next>
     };
     let all: Vec<&Requested> = conversation.earlier.iter().flat_map(|exchange| &exchange.requested).collect();
     let named = all.iter().rev().copied().find(|requested| {
-        asks_for && (names_request || reading.mentions(requested.command.verb)) && is_named(&requested)
+        asks_for && (names_request || reading.mentions(requested.command.verb)) && is_named(requested)
     });
     let requested = named.or_else(|| {
         let newest = all.last().copied().filter(is_named)?;
@@ -250,4 +250,38 @@ pub(super) fn twins(
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(state: ApprovalState) -> Conversation {
+        let command = Command::new(Verb::Delete).on("pods", "queue-0", Some("blue"));
+        let requested = vec![Requested { command, state, turn: "t1".to_owned(), by: None }];
+        Conversation {
+            earlier: vec![Exchange { said: "delete queue-0".to_owned(), requested, ..Exchange::default() }],
+            namespaces: vec!["blue".to_owned(), "green".to_owned()],
+            mentioned: Some(Vec::new()),
+            ..Conversation::default()
+        }
+    }
+
+    #[test]
+    fn a_request_is_made_again_unless_it_waits_or_was_carried_out() {
+        let next = |message: &str, state| {
+            let conversation = after(state);
+            again(&read(message, &Lexicon::of(&conversation)), &conversation)
+        };
+        let is_made =
+            |next: Option<Next>| matches!(next, Some(Next::Run(commands)) if commands[0].verb == Verb::Delete);
+        for message in ["submit that request again", "please propose the delete one more time", "try again"] {
+            assert!(is_made(next(message, ApprovalState::Denied)), "{message}");
+            assert!(matches!(next(message, ApprovalState::Pending), Some(Next::Reply(_))), "{message}");
+        }
+        assert_eq!(next("again", ApprovalState::Done), None);
+        assert_eq!(next("list the pods again", ApprovalState::Denied), None);
+        assert!(is_made(next("now do that in green as well", ApprovalState::Done)));
+        assert_eq!(next("do that in green as well", ApprovalState::Denied), None);
+    }
 }

@@ -65,8 +65,13 @@ impl Planner<'_> {
         }
         if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
             let found = refer::in_state(self.conversation, state, reading, verb);
-            if found != Found::None {
-                return self.found(found, verb);
+            // "Which of the two has fewer replicas?": equal ones are both shown.
+            match found {
+                Found::Several(objects) if state.is_superlative() && verb.is_read() => {
+                    return Targets::Objects(objects.into_iter().take(MAX_EACH).collect());
+                }
+                Found::None => {}
+                found => return self.found(found, verb),
             }
             if let Some(targets) = self.in_state_of_cluster(state, verb) {
                 return targets;

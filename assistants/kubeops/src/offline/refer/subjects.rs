@@ -221,3 +221,28 @@ pub(in crate::offline) fn running(
     }
     Found::None
 }
+
+/// "Not the deployment, only the pod": the only object of another kind that belongs to the object of a command, or that it belongs to.
+pub(in crate::offline) fn related(conversation: &Conversation, command: &Command, kind: &str) -> Option<ObjectSummary> {
+    let shown = conversation.earlier.iter().rev().flat_map(shown_objects);
+    let all: Vec<&ObjectSummary> = shown.chain(conversation.mentioned.iter().flatten()).collect();
+    let namespace = command.namespace.clone().unwrap_or_default();
+    let here = || all.iter().filter(|object| object.namespace == namespace);
+    let own_kind = command.kind.as_ref()?;
+    let name = command.name.as_ref()?;
+    let owner =
+        here().find(|object| object.name == *name && object.kind == *own_kind).and_then(|object| object.owner.clone());
+    if let Some((owner_kind, owner)) = owner.filter(|(owner_kind, _)| owner_kind == kind) {
+        return Some(ObjectSummary { kind: owner_kind, name: owner, namespace, ..ObjectSummary::default() });
+    }
+    let is_part = |object: &&&ObjectSummary| {
+        object.kind == kind && object.owner.as_ref().is_some_and(|owner| (&owner.0, &owner.1) == (own_kind, name))
+    };
+    let is_namesake = |object: &&&ObjectSummary| object.kind == kind && object.name == *name;
+    let mut found: Vec<&ObjectSummary> = here().filter(is_part).copied().collect();
+    if found.is_empty() {
+        found = here().filter(is_namesake).copied().collect();
+    }
+    let first = *found.first()?;
+    found.iter().all(|object| object.name == first.name).then(|| first.clone())
+}

@@ -47,6 +47,14 @@ pub(crate) fn heading_of(direction: &str, stations: &[&str], lines: &[&str]) -> 
                 lines.is_empty() || station.lines.iter().any(|line| lines.contains(&line.as_str()))
             };
             let here: Vec<&Station> = here.iter().copied().filter(is_meant).collect();
+            // At Marcy Av, the J to Manhattan is southbound and the M northbound: the rides of the lines are more exact than the signs.
+            let area = BOROUGHS.iter().find(|(name, _)| *name == words).map(|(_, area)| *area);
+            let is_elsewhere = area.is_some_and(|area| here.iter().all(|station| station.area != area));
+            let ridden =
+                if is_elsewhere && !lines.is_empty() { headings_to(words, &here, lines) } else { BTreeSet::new() };
+            if let (Some(heading), 1) = (ridden.first(), ridden.len()) {
+                return Ok(heading.clone());
+            }
             let (signs, unsigned): (Vec<&Station>, Vec<&Station>) =
                 here.iter().partition(|station| !headings_on_signs(words, &[**station]).is_empty());
             let mut headings = headings_on_signs(words, &signs);

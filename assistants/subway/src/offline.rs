@@ -13,6 +13,7 @@ mod speech;
 mod train_words;
 mod trains;
 mod trips;
+mod unusual;
 
 use threadkeep::dialogue::time::Relation;
 use threadkeep::dialogue::{
@@ -21,9 +22,9 @@ use threadkeep::dialogue::{
 use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::{
     ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when,
-    find_access, find_back, find_direct, find_ends, find_habits, find_legs, find_now, find_recall, find_ride_time,
-    find_saved, find_saved_keys, find_statements, find_step_free, find_topics, lines_of, personal_intents,
-    trip_phrases,
+    find_access, find_back, find_direct, find_ends, find_habits, find_legs, find_now, find_own_arrival, find_recall,
+    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, lines_of,
+    personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -134,6 +135,9 @@ fn declaration() -> OfflineModelBuilder {
             find_now(message).into_iter().chain(SPEECH.find_line_to(message)).collect::<Vec<_>>()
         })
         .kind("direct", find_direct)
+        .kind("own_arrival", find_own_arrival)
+        .kind("unknown_line", unusual::find_unknown_line)
+        .kind("sameness", unusual::find_sameness)
         .kind("train", train_words::find_train)
         .kind("needed", train_words::find_needed)
         .kind("train_question", train_words::find_question)
@@ -180,7 +184,7 @@ fn declaration() -> OfflineModelBuilder {
     let intents = trips::intents()
         .into_iter()
         .chain(boards::intents())
-        .chain([trains::train_of_board()])
+        .chain([trains::train_of_board(), unusual::unknown_line(), unusual::same_station()])
         .chain(comparing::intents())
         .chain(personal_intents(&SPEECH));
     intents.fold(builder, OfflineModelBuilder::intent)

@@ -10,7 +10,7 @@ use threadkeep_transit::offline::{
 
 use super::corridor::{expresses_at, places};
 use super::speech::SPEECH;
-use super::trains::{TOLD, first_told, nth_train};
+use super::trains::{REPORTED, first_reported, nth_train};
 use crate::direction::heading_of;
 use crate::place::find;
 use crate::service::usual_service;
@@ -104,6 +104,7 @@ fn arrivals() -> Intent {
         .continued_by("route")
         .decided_by("due", |_, _| true)
         .excluded_by("ridetime")
+        .excluded_by("own_arrival")
         .slot(
             at_board("station_name")
                 .pronoun_from("from_station")
@@ -133,7 +134,7 @@ fn arrivals() -> Intent {
     });
     boards(with_saved(intent, &["station_name", "towards"]), |outcome| lines_of(&outcome.slots().value("lines")))
         .says_first(|outcome| Some(format!("{}\n\n{}", nth_train(outcome)?, board_texts(outcome))))
-        .records(TOLD, first_told)
+        .records(REPORTED, first_reported)
 }
 
 /// Like [`at_station`], but "to" introduces where the train goes: "next L to Canarsie".

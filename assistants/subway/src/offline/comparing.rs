@@ -50,6 +50,23 @@ fn comparison() -> Intent {
         })
 }
 
+/// Returns the arguments of a comparison if the timing of a change, which is the last result, is for another place than the one in
+/// a slot.
+pub(super) fn with_change_elsewhere(outcome: &Outcome<'_>, slot: &str) -> Option<Value> {
+    let [from, to] = ENDS.map(|end| station(outcome, end));
+    let transfer = station(outcome, slot)?;
+    let text = last_result_text(outcome);
+    let named = text.strip_prefix("Change at ")?.split(" from the ").next()?;
+    let complexes = |name: &str| places(name).into_iter().map(|place| place.complex).collect::<Vec<_>>();
+    let meant = complexes(&transfer);
+    if complexes(named).iter().any(|complex| meant.contains(complex)) {
+        return None;
+    }
+    let lines = lines(outcome);
+    let query = CorridorQuery { from: &from?, to: &to?, transfer: Some(&transfer), lines: &lines };
+    corridor::find(&query).map(|corridor| arguments(&corridor))
+}
+
 fn answer(outcome: &Outcome<'_>) -> String {
     SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| match find(outcome) {
         Some(_) => last_result_text(outcome),

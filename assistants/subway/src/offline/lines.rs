@@ -38,7 +38,9 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
         _ => (word, false),
     };
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
-    let is_line = is_plural || follows_a_line && !is_street(message.word(at + 1)) || means_a_line(message, at);
+    let is_article = word == "a" && at > 0 && message.word(at - 1) == "for";
+    let is_joined = follows_a_line && !is_street(message.word(at + 1)) && !is_article;
+    let is_line = is_plural || is_joined || means_a_line(message, at);
     is_line.then(|| (sign.clone(), 1))
 }
 
@@ -139,6 +141,13 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
     if is_number(word) && matches!(before, "w" | "e" | "west" | "east") {
         return false;
     }
+    // "The next 2 trains" counts them.
+    if is_number(word)
+        && matches!(next, "trains" | "ones" | "departures")
+        && matches!(before, "next" | "first" | "last")
+    {
+        return false;
+    }
     let is_introduced = matches!(
         before,
         "the" | "next" | "this" | "that" | "last" | "uptown" | "downtown" | "bound" | "local" | "express"
@@ -147,6 +156,8 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
     match word {
         _ if is_introduced || is_named_train && word != "a" => true,
         "a" if matches!(next, "vs" | "versus") || before == "vs" => true,
+        // In "for a 4", it is an article.
+        "a" if before == "for" && network().lines().iter().any(|line| line.name.eq_ignore_ascii_case(next)) => false,
         "a" => {
             let is_capital = message.said(at..at + 1) == "A";
             let is_article =
@@ -235,6 +246,8 @@ mod tests {
             ("any 4s? when is the SIR", &[&["4"], &["SIR"]]),
             ("the staten island railway", &[&["SIR"]]),
             ("what's 2+2", &[]),
+            ("the next 3 trains please", &[]),
+            ("take the 6 or wait for a 4/5", &[&["6", "4", "5"]]),
             ("W 4 St to E 149 St", &[]),
             ("n how many stops r there", &[]),
             ("how do i get from w 8 to e 180", &[]),

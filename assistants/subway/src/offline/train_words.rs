@@ -7,7 +7,7 @@ use threadkeep::dialogue::{Choice, Mention, Utterance};
 
 use super::speech::SPEECH;
 
-/// The reference to the train after the one that was told last.
+/// The reference to the train after the one that was reported last.
 pub(super) const AFTER: &str = "after";
 /// The reference to the train that arrives first.
 pub(super) const FIRST_THERE: &str = "first there";
@@ -44,7 +44,7 @@ const NUMBERS: [(&str, u64); 14] = [
     ("thirty", 30),
 ];
 
-/// A reference to a train: where it ends, and its value if it is not the train that was told last.
+/// A reference to a train: where it ends, and its value if it is not the train that was reported last.
 struct Reference {
     end: usize,
     /// The words and the value.

@@ -15,8 +15,8 @@ use crate::place::find;
 const BOARD: &str = "get_train_arrivals";
 /// The tool that knows how long a ride takes.
 const ROUTE: &str = "get_route";
-/// The slot in which an answer records the train that it told.
-pub(super) const TOLD: &str = "told_train";
+/// The slot in which an answer records the train that it reports.
+pub(super) const REPORTED: &str = "reported_train";
 /// Maximum number of lines whose trains are compared.
 const MAX_LINES: usize = 3;
 
@@ -42,17 +42,25 @@ pub(super) fn train_of_board() -> Intent {
         .slot(
             Slot::optional("direction", "direction").inherited_by(|board, own| of_same_board(board, own, "direction")),
         )
-        .slot(Slot::optional("towards", "station").after(towards).opposite_by(away_from).inherited_by(|board, own| {
-            of_same_board(board, own, "towards").or_else(|| SPEECH.end_of_direct_trip(board, own, "station_name"))
-        }))
-        .slot(Slot::optional("goal", "board").inherited_by(goal))
+        .slot(
+            Slot::optional("towards", "station")
+                .after(towards)
+                .opposite_by(away_from)
+                .narrowed_by(|choices, slots| SPEECH.on_lines_or_connected(choices, slots, "station_name"))
+                .narrowing_assumed()
+                .inherited_by(|board, own| {
+                    of_same_board(board, own, "towards")
+                        .or_else(|| SPEECH.end_of_direct_trip(board, own, "station_name"))
+                }),
+        )
+        .slot(Slot::optional("goal", "board").momentary().inherited_by(goal))
         .slot(Slot::optional("train", "train").momentary())
         .slot(Slot::optional("needed", "needed"))
-        .slot(Slot::optional("earlier", "board").momentary().inherited_by(|board, _| board.get(TOLD).cloned()));
+        .slot(Slot::optional("earlier", "board").momentary().inherited_by(|board, _| board.get(REPORTED).cloned()));
     let intent = with_saved(intent, &["station_name", "to_station"]).then_calls(BOARD, board_arguments);
     let intent = (0..MAX_LINES)
         .fold(intent, |intent, number| intent.then_calls(ROUTE, move |outcome| ride_arguments(outcome, number)));
-    intent.says(answer).records(TOLD, told)
+    intent.says(answer).records(REPORTED, reported)
 }
 
 /// Returns the place of an earlier board or the start of a trip, if the station that the message names is on the way of its trains.
@@ -104,12 +112,22 @@ fn ride_is_direct(here: &Choice, to: &Choice, lines: &[String]) -> bool {
 
 /// Returns the station whose arrival time the answer gives: named in the message, or by an earlier question.
 fn destination(outcome: &Outcome<'_>) -> Option<String> {
-    station(outcome, "to_station").or_else(|| station(outcome, "goal"))
+    let way = |place: &str| {
+        let here = station(outcome, "station_name")?;
+        heading(&json!({"station_name": here, "direction": place}))
+    };
+    let goal = || {
+        let goal = station(outcome, "goal")?;
+        // The goal of an earlier question is not on the way of trains to another place.
+        let is_on_way = station(outcome, "towards").is_none_or(|towards| way(&towards) == way(&goal));
+        is_on_way.then_some(goal)
+    };
+    station(outcome, "to_station").or_else(goal)
 }
 
 fn board_arguments(outcome: &Outcome<'_>) -> Option<Value> {
     let name = station(outcome, "station_name")?;
-    let lines = lines_of(&outcome.slots().value("lines"));
+    let lines = meant_lines(outcome);
     let mut arguments = json!({"station_name": name});
     if let [line] = &lines[..] {
         arguments["line"] = json!(line);
@@ -154,12 +172,18 @@ fn rows(text: &str) -> Vec<Row> {
     rows
 }
 
+/// Returns the lines that the question is about; empty if it is about all. One line is not compared with itself.
+fn meant_lines(outcome: &Outcome<'_>) -> Vec<String> {
+    let lines = lines_of(&outcome.slots().value("lines"));
+    if lines.len() == 1 && outcome.slots().value("train") == FIRST_THERE { Vec::new() } else { lines }
+}
+
 fn board_text(outcome: &Outcome<'_>) -> String {
     outcome.result(BOARD).as_str().unwrap_or_default().to_owned()
 }
 
 fn rows_of(outcome: &Outcome<'_>) -> Vec<Row> {
-    let lines = lines_of(&outcome.slots().value("lines"));
+    let lines = meant_lines(outcome);
     let is_meant = |row: &Row| lines.is_empty() || lines.contains(&row.line);
     rows(&board_text(outcome)).into_iter().filter(is_meant).collect()
 }
@@ -205,14 +229,14 @@ fn needed(outcome: &Outcome<'_>) -> Option<i64> {
     outcome.slots().value("needed").as_i64()
 }
 
-/// Returns the time of the train that the last answer told, if it is a train of the same board.
+/// Returns the time of the train that the last answer reported, if it is a train of the same board.
 fn earlier_train(outcome: &Outcome<'_>) -> Option<i64> {
-    let told = outcome.slots().value("earlier");
+    let reported = outcome.slots().value("earlier");
     let name = station(outcome, "station_name")?;
     let way = heading_in(outcome);
-    let is_same =
-        told["station_name"] == name && (way.is_none() || told["direction"].is_null() || told["heading"] == json!(way));
-    told["at"].as_i64().filter(|_| is_same)
+    let is_same = reported["station_name"] == name
+        && (way.is_none() || reported["direction"].is_null() || reported["heading"] == json!(way));
+    reported["at"].as_i64().filter(|_| is_same)
 }
 
 /// Returns the heading of the trains of the board in this turn.
@@ -227,13 +251,13 @@ fn heading(arguments: &Value) -> Option<String> {
     heading_of(arguments["direction"].as_str()?, &found.ids(), &lines).ok()
 }
 
-/// Records which train an answer told, so that "that one" and "the one after" mean it and the next one.
-fn told(outcome: &Outcome<'_>) -> Option<Choice> {
+/// Records which train an answer reports, so that "that one" and "the one after" mean it and the next one.
+fn reported(outcome: &Outcome<'_>) -> Option<Choice> {
     let (_, row) = chosen(outcome)?;
-    Some(told_train(outcome, &row))
+    Some(reported_train(outcome, &row))
 }
 
-fn told_train(outcome: &Outcome<'_>, row: &Row) -> Choice {
+fn reported_train(outcome: &Outcome<'_>, row: &Row) -> Choice {
     let call = outcome.exchanges().iter().rev().find(|exchange| exchange.call.name == BOARD);
     let arguments = call.map(threadkeep::dialogue::Exchange::arguments).unwrap_or_default();
     let value = json!({
@@ -246,9 +270,9 @@ fn told_train(outcome: &Outcome<'_>, row: &Row) -> Choice {
 }
 
 /// Records the first train of a board, or the one for which the user asked.
-pub(super) fn first_told(outcome: &Outcome<'_>) -> Option<Choice> {
+pub(super) fn first_reported(outcome: &Outcome<'_>) -> Option<Choice> {
     let row = nth_row(outcome)?;
-    Some(told_train(outcome, &row))
+    Some(reported_train(outcome, &row))
 }
 
 fn nth_row(outcome: &Outcome<'_>) -> Option<Row> {

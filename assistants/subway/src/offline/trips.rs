@@ -7,6 +7,7 @@ use threadkeep_transit::offline::{
     ENDS, last_result_text, on_lines, route_intent, to_station, trip_arguments, with_saved,
 };
 
+use super::comparing;
 use super::speech::SPEECH;
 
 pub(super) fn intents() -> [Intent; 2] {
@@ -41,6 +42,8 @@ fn timing() -> Intent {
         .slot(Slot::optional("lines", "lines"));
     with_saved(intent, &ENDS)
         .then_calls("get_transfer_timing", trip_arguments)
+        // The tool chooses where to change. If the user changes elsewhere, the comparison answers for that place.
+        .then_calls("compare_local_vs_express", |outcome| comparing::with_change_elsewhere(outcome, "transfer"))
         .aspect("ask:arrive", |outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
         .aspect("ask:duration", |outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
         .says(|outcome| SPEECH.missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))

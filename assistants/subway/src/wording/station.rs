@@ -22,9 +22,9 @@ pub(crate) fn station_info(info: &StationInfo) -> String {
 
 fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
     let access = match &part.accessibility {
-        Accessibility::All => "step-free to all platforms".to_owned(),
+        Accessibility::All => "accessible, step-free to all platforms".to_owned(),
         Accessibility::None => "not step-free".to_owned(),
-        Accessibility::Only { towards } => format!("step-free only towards {towards}"),
+        Accessibility::Only { towards } => format!("accessible only in part, step-free only towards {towards}"),
     };
     let directions: Vec<&str> = part.directions.iter().map(String::as_str).filter(|name| *name != LAST_STOP).collect();
     let name = if is_one_of_several {

@@ -236,11 +236,35 @@ pub fn asks_arrival(message: &Utterance) -> bool {
     let asks = (0..count).any(|at| word(at) == "when" || word(at) == "what" && word(at + 1) == "time");
     let arrives = |at: usize| match word(at) {
         "put" | "puts" | "gets" => word(at + 1) == "me" || word(at + 1) == "us",
-        "get" | "be" => matches!(word(at + 1), "there" | "in" | "me" | "us"),
+        "get" | "be" if matches!(word(at + 1), "there" | "in" | "me" | "us") => true,
         "arrive" => matches!(word(at.saturating_sub(1)), "i" | "we"),
+        _ if is_arrival_of_user(message, at) => true,
         _ => false,
     };
     asks && (0..count).any(arrives) && !(0..count).any(|at| OTHER.contains(&word(at)))
+}
+
+/// Whether a verb says that the user arrives at a place: "when would I be at Bedford Av".
+fn is_arrival_of_user(message: &Utterance, at: usize) -> bool {
+    let follows = match message.word(at) {
+        "be" | "arrive" => matches!(message.word(at + 1), "at" | "in"),
+        "get" => message.word(at + 1) == "to",
+        "reach" => true,
+        _ => false,
+    };
+    let is_user = at > 0 && matches!(message.word(at - 1), "i" | "we");
+    let auxiliary = at.checked_sub(2).map_or("", |at| message.word(at));
+    follows && is_user && matches!(auxiliary, "would" | "will" | "do" | "could" | "can" | "id" | "ill")
+}
+
+/// Finds a question about when the user arrives at a place, which no departure board answers: "so when would I be at Bedford Av?"
+#[must_use]
+pub fn find_own_arrival(message: &Utterance) -> Vec<Mention> {
+    let count = message.words().len();
+    let asks =
+        (0..count).any(|at| message.word(at) == "when" || message.word(at) == "what" && message.word(at + 1) == "time");
+    let at = (0..count).find(|at| is_arrival_of_user(message, *at)).filter(|_| asks && asks_arrival(message));
+    at.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).into_iter().collect()
 }
 
 /// Finds phrases, preferring the longest one at each word.

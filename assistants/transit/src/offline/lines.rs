@@ -21,6 +21,8 @@ pub struct LineRun {
 
 /// Words that may join lines of one run.
 const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
+/// Words that, with "or", may join two lines: "the 6 or wait for a 4".
+const WAITING_WORDS: [&str; 5] = ["wait", "waiting", "for", "a", "an"];
 /// Words before lines to avoid.
 const AVOIDING_WORDS: [&str; 12] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
@@ -261,5 +263,8 @@ pub fn group_lines(
 }
 
 fn is_joined(message: &Utterance, between: Range<usize>) -> bool {
-    between.len() <= MAX_GAP && between.clone().all(|at| JOINING_WORDS.contains(&message.word(at)))
+    let joins = |at: usize| JOINING_WORDS.contains(&message.word(at));
+    let is_choice = between.clone().any(|at| message.word(at) == "or");
+    let waits = |at: usize| is_choice && WAITING_WORDS.contains(&message.word(at));
+    between.len() <= MAX_GAP && between.clone().all(|at| joins(at) || waits(at))
 }

@@ -48,12 +48,20 @@ pub fn find_statements(message: &Utterance) -> Vec<Mention> {
             .or_else(|| lives_or_works(message, at))
             .or_else(|| names_place(message, at))
             .filter(|(words, _)| words.start >= until);
+        // "I work at X, save that as my work station" says it twice.
+        let stated = stated
+            .filter(|(words, key)| !(refers_back(message, words.start) && found.iter().any(|(_, known)| known == key)));
         found.extend(stated);
     }
     found
         .into_iter()
         .map(|(words, key)| Mention::new(words.clone(), vec![Choice::new(key, message.said(words))]))
         .collect()
+}
+
+/// Whether "as" at a position follows a pronoun for the place that was named before: "save that as".
+fn refers_back(message: &Utterance, at: usize) -> bool {
+    at > 0 && message.word(at) == "as" && matches!(message.word(at - 1), "that" | "it" | "this" | "them")
 }
 
 /// Recognises "i moved to", "new job!! its", "started a job at", which replace what was saved. The words belong together although a

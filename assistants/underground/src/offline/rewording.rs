@@ -157,8 +157,8 @@ pub(super) fn with_usual_line(text: &str) -> Option<String> {
     let kind = noun.checked_sub(1)?;
     let my = if message.word(kind) == "my" { kind } else { kind.checked_sub(1)? };
     let is_usual = my == kind || matches!(message.word(kind), "usual" | "regular" | "normal" | "new" | "home" | "main");
-    let is_said = (0..my).all(|at| !NOT_SAID.contains(&message.word(at)));
-    if message.word(my) != "my" || !is_usual || !is_said {
+    let may_state = (0..my).all(|at| !NOT_SAID.contains(&message.word(at)));
+    if message.word(my) != "my" || !is_usual || !may_state {
         return None;
     }
     let mut end = run.words.end;
@@ -171,7 +171,7 @@ pub(super) fn with_usual_line(text: &str) -> Option<String> {
     (reworded != text).then_some(reworded)
 }
 
-/// Asks the last question again instead of for the reason of what a station's notice says: the notice tells the reason.
+/// Asks the last question again instead of for the reason of what a station's notice says: the notice gives the reason.
 pub(super) fn with_reason(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let message = Utterance::new(text);
     let words: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
@@ -181,8 +181,8 @@ pub(super) fn with_reason(text: &str, earlier: &[ChatMessage]) -> Option<String>
     );
     let answer =
         earlier.iter().rev().find(|message| message.role == Role::Assistant && !message.plain_text().is_empty())?;
-    let tells_notice = answer.plain_text().contains("Reported there now:");
-    (asks_why && tells_notice).then(|| "again please".to_owned())
+    let has_notice = answer.plain_text().contains("Reported there now:");
+    (asks_why && has_notice).then(|| "again please".to_owned())
 }
 
 /// Asks for the state of a line on which a question depends, too: "if the Bakerloo is running ok, when is the next train from Waterloo?"

@@ -223,9 +223,20 @@ impl Cluster {
     }
 }
 
-/// Returns the digest of an object without its status, managed fields and version, so that it changes if anything else does.
-pub(crate) fn digest(object: &Value) -> String {
+/// Returns the digest that an approval of a change depends on: that of the object without its status, managed fields and version. A change that leaves the number of replicas alone does not depend on it: an
+/// autoscaler, or a scaling that was approved in the meantime, takes nothing away from the approval of a restart.
+pub(crate) fn digest_for(verb: Verb, object: &Value) -> String {
     let mut object = object.clone();
+    let ignores_replicas = matches!(
+        verb,
+        Verb::RolloutRestart | Verb::SetImage | Verb::SetResources | Verb::SetEnv | Verb::Label | Verb::Annotate
+    );
+    if ignores_replicas && let Some(spec) = object["spec"].as_object_mut() {
+        spec.remove("replicas");
+    }
+    if ignores_replicas && let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata.remove("generation");
+    }
     if let Some(members) = object.as_object_mut() {
         members.remove("status");
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::client::{ApiError, Patch};
 use super::text::{code_block, cut, readiness, summarise, text};
-use super::{Cluster, CommandError, Outcome, Result, digest};
+use super::{Cluster, CommandError, Outcome, Result, digest_for};
 use crate::command::{Basis, Command, Verb};
 use crate::kinds::{Kind, SCALABLE, WORKLOADS};
 
@@ -74,7 +74,7 @@ impl Cluster {
         let change = self.change_of(&command, &kind, &object).await?;
         let effect = self.describe_effect(&command, &kind, &object, &change).await?;
         let uid = text(&object["metadata"]["uid"]);
-        command.basis = Some(Basis { uid, digest: digest(&object), effect });
+        command.basis = Some(Basis { uid, digest: digest_for(command.verb, &object), effect });
         Ok(command)
     }
 
@@ -91,7 +91,7 @@ impl Cluster {
                 object => object?,
             };
             let uid = text(&object["metadata"]["uid"]);
-            if uid != basis.uid || digest(&object) != basis.digest {
+            if uid != basis.uid || digest_for(command.verb, &object) != basis.digest {
                 let what = if uid == basis.uid { "was changed" } else { "was replaced by another one" };
                 let name = command.name.unwrap_or_default();
                 let text = format!("{} {name} {what} since the request, so nothing was done; ask again", kind.singular);
@@ -428,8 +428,12 @@ mod tests {
     fn status_and_versions_do_not_affect_the_digest() {
         let object = json!({ "metadata": { "name": "web", "resourceVersion": "1" }, "spec": { "replicas": 1 }, "status": { "x": 1 } });
         let mut other = json!({ "spec": { "replicas": 1 }, "metadata": { "resourceVersion": "9", "name": "web", "managedFields": [] } });
-        assert_eq!(digest(&object), digest(&other));
+        let (scale, restart) = (Verb::Scale, Verb::RolloutRestart);
+        assert_eq!(digest_for(scale, &object), digest_for(scale, &other));
+        other["spec"]["replicas"] = json!(2);
+        assert_ne!(digest_for(scale, &object), digest_for(scale, &other));
+        assert_eq!(digest_for(restart, &object), digest_for(restart, &other));
         other["metadata"]["labels"] = json!({ "a": "b" });
-        assert_ne!(digest(&object), digest(&other));
+        assert_ne!(digest_for(restart, &object), digest_for(restart, &other));
     }
 }

@@ -5,6 +5,7 @@ mod all;
 mod approvals;
 mod changes;
 mod conditions;
+mod corrections;
 mod fallback;
 mod how_to;
 mod images;
@@ -15,14 +16,15 @@ mod requests;
 mod targets;
 
 use crate::command::{Command, Verb};
-use crate::conversation::{Conversation, Requested, Step};
+use crate::conversation::{Conversation, Exchange, Requested, Step};
 
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
 use super::words::{Act, Lexicon, Reading, read, without_ruled_out};
-use again::{amended, another_number, another_value, completed, kept_after_cancel, repeated, repeats_what_was_refused};
+use again::{another_number, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
+use corrections::{amended, kept_after_cancel};
 use requests::{LATER, is_several_requests, read_request, several};
 
 /// The next step of a turn.
@@ -45,7 +47,10 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
     }
     let withdrawn = answers::withdrawn(&conversation.withdrawn);
     let reading = read(message, &Lexicon::of(conversation));
-    if withdraw::cancels(&reading) && !reading.has_any(&["instead", "rather"])
+    // "Scratch that, prod".
+    let newest = conversation.earlier.last().and_then(|last| last.requested.first());
+    let has_value = newest.is_some_and(|requested| corrections::is_bare_value(&reading, conversation, requested));
+    if withdraw::cancels(&reading) && !reading.has_any(&["instead", "rather"]) && !has_value
         || reading.forbids() && reading.act == Some(Act::Spoken)
     {
         if let Some(kept) = kept_after_cancel(&reading, conversation) {
@@ -95,7 +100,23 @@ pub(super) fn planned_changes(message: &str, conversation: &Conversation) -> Vec
     }
 }
 
+/// Returns the next step for a message. A change in a namespace that the message rules out is never requested.
 fn next_step(message: &str, conversation: &Conversation) -> Next {
+    let next = planned_step(message, conversation);
+    let Next::Run(commands) = &next else { return next };
+    let ruled_out = read(message, &Lexicon::of(conversation)).places_ruled_out(&conversation.namespaces);
+    let is_there = |command: &&Command| {
+        !command.verb.is_read() && command.namespace.as_ref().is_some_and(|namespace| ruled_out.contains(namespace))
+    };
+    match commands.iter().find(is_there).and_then(|command| command.namespace.clone()) {
+        Some(namespace) => reply(format!(
+            "You ruled out {namespace}, and I would change something there, so I requested nothing. Which namespace do you mean?"
+        )),
+        None => next,
+    }
+}
+
+fn planned_step(message: &str, conversation: &Conversation) -> Next {
     let lexicon = Lexicon::of(conversation);
     if let Some(answer) = how_to::how_to(&read(message, &lexicon)) {
         return answer;
@@ -277,6 +298,44 @@ impl Planner<'_> {
         is_read && (text == answers::NOT_UNDERSTOOD || asks_what) || is_consent && reading.asks()
     }
 
+    /// "Why did that fail?", "what was the error?": the reason of the change or look that failed last.
+    fn why_failed(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let asks = reading.has_any(&["why", "reason", "cause"])
+            || [
+                "how come",
+                "what went wrong",
+                "what was wrong",
+                "what was the error",
+                "what was the problem",
+                "what error",
+            ]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+        let is_past = reading.has_any(&["did", "didnt", "was", "went", "failed", "failure", "error", "just"]);
+        let fails = reading.words.iter().any(|word| {
+            ["fail", "error", "wrong", "problem", "timeout", "work", "broke"].iter().any(|stem| word.starts_with(stem))
+        }) || ["go through", "time out", "timed out", "happen"].iter().any(|phrase| reading.says(phrase));
+        if !asks || !is_past || !fails || reading.pick.is_some() {
+            return None;
+        }
+        let has_effect = |exchange: &&Exchange| {
+            !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
+        };
+        let last = self.conversation.earlier.iter().rev().find(has_effect)?;
+        let is_named = |command: &Command| {
+            let name = command.name.as_deref().unwrap_or_default();
+            reading.names.is_empty()
+                || reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3))
+        };
+        let failed = last.steps.iter().rev().find(|step| step.error.is_some() && is_named(&step.command));
+        if let Some(Step { error: Some(error), command, .. }) = failed {
+            return Some(reply(format!("Because `{}` failed: {error}", command.line())));
+        }
+        let requested = last.requested.iter().rev().find(|requested| is_named(&requested.command))?;
+        answers::fate(requested).map(|_| reply(answers::line_of_history(requested)))
+    }
+
     /// "Why did it not go out?": what became of a request that was not carried out.
     fn why_not(&self) -> Option<Next> {
         let reading = &self.reading;
@@ -322,7 +381,11 @@ impl Planner<'_> {
             return next;
         }
         if self.reading.verb.is_none_or(Verb::is_read) || self.reading.act == Some(Act::Spoken) {
-            let explained = self.why_not().or_else(|| self.explain_return()).or_else(|| self.explain());
+            let explained = self
+                .why_failed()
+                .or_else(|| self.why_not())
+                .or_else(|| self.explain_return())
+                .or_else(|| self.explain());
             if let Some(next) = explained {
                 return next;
             }
@@ -382,6 +445,13 @@ impl Planner<'_> {
             return self.diagnose();
         }
         let Some(verb) = self.reading.verb else { return self.without_verb() };
+        // "Make that 100 lines".
+        if verb == Verb::Logs
+            && self.reading.names.is_empty()
+            && let Some(next) = self.logs_again()
+        {
+            return next;
+        }
         if verb == Verb::Apply {
             return match &self.reading.manifest {
                 Some(manifest) => Next::Run(vec![Command {

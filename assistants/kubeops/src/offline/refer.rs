@@ -1,5 +1,6 @@
 //! What words refer to: objects of earlier answers and requests.
 
+mod places;
 mod subjects;
 
 use crate::cluster::ObjectSummary;
@@ -8,6 +9,7 @@ use crate::conversation::{Conversation, Exchange};
 use crate::kinds::{SCALABLE, WORKLOADS};
 
 use super::words::{Pick, Reading, State};
+pub(super) use places::{fresh, in_several_places, newly_listed};
 pub(crate) use subjects::spoken_of;
 pub(super) use subjects::{focus, listed, related, running, shown_objects, subjects};
 
@@ -112,6 +114,9 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
     if pick == Pick::Before {
         return before(conversation, verb);
     }
+    if pick == Pick::Fresh {
+        return newly_listed(conversation, verb);
+    }
     if pick == Pick::Other {
         return other(conversation, lists, reading, verb);
     }
@@ -134,7 +139,7 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
             let some = list.iter().skip(skipped).take(count);
             return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
-        Pick::Other | Pick::Before => None,
+        Pick::Other | Pick::Before | Pick::Fresh => None,
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
@@ -307,6 +312,7 @@ fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummar
 
 /// Returns the objects in a state from the newest answer that contains any.
 pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Reading, verb: Verb) -> Found {
+    let mut of_all: Vec<ObjectSummary> = Vec::new();
     for exchange in conversation.earlier.iter().rev() {
         let objects: Vec<ObjectSummary> = unique(listed(exchange))
             .into_iter()
@@ -325,11 +331,13 @@ pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Read
         let kind = reading.kind.as_deref();
         let fitting: Vec<ObjectSummary> =
             unique(found.iter().filter_map(|object| fitting(object, verb, kind)).collect());
-        if !fitting.is_empty() {
+        if reading.asks_of_all() {
+            of_all.extend(fitting);
+        } else if !fitting.is_empty() {
             return Found::of(fitting);
         }
     }
-    Found::None
+    Found::of(unique(of_all))
 }
 
 /// Looks for a name among the objects of the conversation. The newest exchange that has one decides.

@@ -43,10 +43,14 @@ const CANCELS: [&str; 27] = [
     "undo the request",
 ];
 /// Words that a correction begins with.
-const BEGINNINGS: [&str; 17] = [
-    "no", "nope", "nah", "wait", "wrong", "oops", "whoops", "sorry", "argh", "ugh", "shoot", "stop", "hold",
-    "actually", "crap", "dang", "dont",
+const BEGINNINGS: [&str; 22] = [
+    "no", "nope", "nah", "wait", "wrong", "oops", "whoops", "sorry", "sry", "srry", "soz", "argh", "ugh", "shoot",
+    "stop", "hold", "actually", "crap", "dang", "dont", "ups", "oopsie",
 ];
+/// Words before the first word of a message that count for nothing.
+const OPENINGS: [&str; 6] = ["oh", "ah", "ahh", "hm", "hmm", "ok"];
+/// The maximum number of words of a message that picks the object in another namespace.
+const PICKING_WORDS: usize = 6;
 /// Words of a correction, wherever they are.
 const CORRECTS: [&str; 6] = ["meant", "wanted", "instead", "wrong", "rather", "mistake"];
 /// Phrases that look like corrections, but are not.
@@ -72,7 +76,8 @@ fn corrects(reading: &Reading) -> bool {
             .has_any(&["what", "which", "how", "why", "who", "when", "where", "show", "list", "describe", "logs"]);
     let is_social =
         matches!(reading.act, Some(Act::Thanks | Act::Greeting | Act::Consent | Act::Outcome | Act::Capabilities));
-    let excludes = reading.words.first().is_some_and(|word| word == "not") && !reading.says("not yet");
+    let first = reading.words.iter().find(|word| !OPENINGS.contains(&&***word));
+    let excludes = first.is_some_and(|word| word == "not") && !reading.says("not yet");
     let begins = excludes || reading.words.iter().take(2).any(|word| BEGINNINGS.contains(&&**word));
     !asks
         && !is_social
@@ -105,6 +110,20 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
     }
     if cancels(&reading) {
         return cancelled(&reading, &waiting, newest);
+    }
+    // "The staging one", after a request in another namespace.
+    let is_elsewhere = |requested: &&Requested| {
+        reading
+            .namespace
+            .as_ref()
+            .is_some_and(|there| requested.command.namespace.as_ref().is_some_and(|own| own != there))
+    };
+    let picks_namespace = reading.has("one") && reading.words.len() <= PICKING_WORDS && !reading.is_question;
+    if is_newest && picks_namespace && reading.verb.is_none_or(|verb| verb.is_read() && reading.is_implied) {
+        let elsewhere = waiting.iter().filter(|requested| requested.turn == newest).copied();
+        if elsewhere.clone().next().is_some() && elsewhere.clone().all(|requested| is_elsewhere(&requested)) {
+            return elsewhere.map(|requested| requested.turn.clone()).collect();
+        }
     }
     // "I wanted fin-test", after a question.
     let is_strong = reading.has_any(&["meant", "wanted", "wrong", "mistake"]) && corrects(&reading);
@@ -166,6 +185,7 @@ mod tests {
         let command = Command::new(Verb::Delete).on("pods", "web-1", Some("prod"));
         let requested = vec![Requested { command, state: ApprovalState::Pending, turn: "t1".to_owned(), by: None }];
         let conversation = Conversation {
+            namespaces: vec!["prod".to_owned(), "staging".to_owned()],
             earlier: vec![Exchange { said: "delete web-1".to_owned(), requested, ..Exchange::default() }],
             ..Conversation::default()
         };
@@ -179,6 +199,10 @@ mod tests {
             "hmm bob says 2.3.0 leaks. don't",
             "the db is busy, better not",
             "on reflection lets not",
+            "sry not prod, staging",
+            "oh not prod",
+            "the staging one",
+            "sorry the one in staging",
         ] {
             assert!(!taken_back(message, &conversation, true).is_empty(), "{message}");
         }
@@ -191,6 +215,7 @@ mod tests {
             "thanks",
             "how many are there",
             "restart web",
+            "the prod one",
         ] {
             assert!(taken_back(message, &conversation, true).is_empty(), "{message}");
         }

@@ -4,10 +4,12 @@ mod acts;
 mod arguments;
 mod clauses;
 mod code;
+mod implied;
 mod lexicon;
 mod references;
 mod spelling;
 mod states;
+mod text;
 mod verbs;
 mod vocabulary;
 
@@ -19,6 +21,9 @@ pub(super) use clauses::{changes_ruled_out, without_ruled_out};
 pub(super) use lexicon::Lexicon;
 pub(crate) use lexicon::{fit_of_words, may_name_unusual_kind, words_of};
 pub(super) use states::State;
+use text::{
+    clean, spelled, take_manifest, take_program, with_letters_joined, without_possessive, without_quotes, words_of_verb,
+};
 
 /// The maximum number of characters that are read.
 const MAX_CHARACTERS: usize = 4_000;
@@ -136,6 +141,8 @@ pub(super) enum Pick {
     Other,
     /// The one that was spoken of before the last one.
     Before,
+    /// The one that earlier answers did not show: "the new one".
+    Fresh,
 }
 
 /// Reads a message.
@@ -211,138 +218,6 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     reading.pronoun |= reading.asks_state && reading.names.is_empty() && reading.kind.is_none();
     reading.act = reading.find_act(&joined);
     reading
-}
-
-/// Takes the manifest out of a message: a block of code that has a kind.
-fn take_manifest(text: &str) -> (String, Option<String>) {
-    let parts: Vec<&str> = text.splitn(3, "```").collect();
-    if let [before, block, after] = parts[..]
-        && block.contains("kind:")
-    {
-        let block = block.trim_start().strip_prefix("yaml").unwrap_or(block);
-        return (format!("{before} {after}"), Some(block.trim().to_owned()));
-    }
-    (text.to_owned(), None)
-}
-
-/// Removes sentences in quotes: what a log or a person says is not a request.
-fn without_quotes(text: &str) -> String {
-    let mut rest = text.replace(['“', '”'], "\"");
-    while let Some((before, after)) = rest.split_once('"') {
-        let Some((quoted, after)) = after.split_once('"') else { break };
-        let inner = if quoted.split_whitespace().count() > 1 { "" } else { quoted };
-        rest = format!("{before}{inner}{after}");
-    }
-    rest
-}
-
-/// Takes the program out of a message: what follows `--` in a line of `kubectl exec` without a terminal.
-fn take_program(text: &str) -> (String, Vec<String>) {
-    let Some((line, program)) = text.split_once(" -- ") else { return (text.to_owned(), Vec::new()) };
-    let words: Vec<&str> = line.split_whitespace().collect();
-    let is_exec = words.iter().any(|word| word.trim_matches('`').eq_ignore_ascii_case("exec"));
-    let is_interactive = words.iter().any(|word| {
-        matches!(*word, "--stdin" | "--tty")
-            || word.strip_prefix('-').is_some_and(|flags| flags.contains(['i', 't']) && flags.len() <= 2)
-    });
-    if !is_exec || is_interactive {
-        return (text.to_owned(), Vec::new());
-    }
-    let rest: Vec<&str> =
-        words.into_iter().filter(|word| !word.trim_matches('`').eq_ignore_ascii_case("exec")).collect();
-    let program = program.trim().trim_end_matches(['`', '?', '!']).split_whitespace();
-    (rest.join(" "), program.map(str::to_owned).collect())
-}
-
-/// Returns the words of a command that is written with hyphens: "rollout-restart".
-fn words_of_verb(word: &str) -> Option<Vec<String>> {
-    let phrase = word.to_lowercase().replace('-', " ");
-    let is_verb = word.contains('-') && vocabulary::VERBS.iter().any(|(verb, _)| *verb == phrase);
-    is_verb.then(|| phrase.split(' ').map(str::to_owned).collect())
-}
-
-/// Returns the word before a possessive ending: "prod" of "prod's". "It's" and "that's" are not possessives.
-fn without_possessive(word: &str) -> Option<&str> {
-    const CONTRACTED: [&str; 26] = [
-        "it",
-        "that",
-        "this",
-        "what",
-        "who",
-        "where",
-        "how",
-        "there",
-        "here",
-        "he",
-        "she",
-        "let",
-        "when",
-        "why",
-        "everything",
-        "everyone",
-        "everybody",
-        "nothing",
-        "something",
-        "someone",
-        "somebody",
-        "nobody",
-        "anything",
-        "anyone",
-        "one",
-        "which",
-    ];
-    let stem = word.strip_suffix("'s").or_else(|| word.strip_suffix("’s"))?;
-    (stem.len() > 1 && !CONTRACTED.contains(&&*stem.to_lowercase())).then_some(stem)
-}
-
-/// "The one that ends in q 7 m z d": joins letters that spell part of a name.
-fn with_letters_joined(words: Vec<String>) -> Vec<String> {
-    let is_letter = |word: &String| word.len() == 1 && word.chars().all(|c| c.is_ascii_alphanumeric());
-    let spells = words.iter().any(|word| {
-        matches!(&*word.to_lowercase(), "ends" | "ending" | "starts" | "starting" | "begins" | "beginning" | "spelled")
-    });
-    if let Some(at) = words.iter().position(|word| matches!(&*word.to_lowercase(), "dash" | "hyphen"))
-        && at > 0
-        && at + 1 < words.len()
-    {
-        // "Media dash e u".
-        let letters = words[at + 1..].iter().take_while(|word| is_letter(word)).count();
-        let end = at + 1 + letters.max(1);
-        let joined = format!("{}-{}", words[at - 1], words[at + 1..end].concat()).to_lowercase();
-        return words[..at - 1].iter().cloned().chain([joined]).chain(words[end..].iter().cloned()).collect();
-    }
-    if !spells {
-        return words;
-    }
-    let mut joined: Vec<String> = Vec::new();
-    for group in words.chunk_by(|one, other| is_letter(one) && is_letter(other)) {
-        if group.len() > 2 {
-            joined.push(group.concat().to_lowercase());
-        } else {
-            joined.extend(group.iter().cloned());
-        }
-    }
-    joined
-}
-
-/// Corrects the spelling of a command word.
-fn spelled(word: String, lexicon: &Lexicon) -> String {
-    let lower = word.to_lowercase();
-    if lexicon.is_complete() && lexicon.linked(&lower).is_some() {
-        return word;
-    }
-    if let Some(known) = spelling::corrected(&lower) {
-        return known.to_owned();
-    }
-    // If the names in the cluster are not known, the word may be one of them.
-    let swapped = if lexicon.is_complete() { spelling::swapped(&lower) } else { None };
-    swapped.unwrap_or(word)
-}
-
-/// Removes punctuation around a word.
-fn clean(word: &str) -> String {
-    let quotes = ['`', '"', '“', '”', '\'', '‘', '’', '*', '(', ')', '[', ']', '<', '>', '{', '}'];
-    word.trim_matches(quotes).trim_end_matches(['.', ',', '?', '!', ';', ':', '…']).trim_matches(quotes).to_owned()
 }
 
 /// Whether words begin with those of a change.
@@ -510,7 +385,7 @@ impl Reading {
         while at < reading.words.len() {
             let length = match (reading.word(at), reading.word(at + 1)) {
                 ("instead", "of") => 3,
-                ("not", "the" | "that") => 3,
+                ("not", "the" | "that" | "in" | "on" | "for" | "from") => 3,
                 ("not", _) => 2,
                 _ => {
                     at += 1;
@@ -522,12 +397,37 @@ impl Reading {
             // "Not auth, auth-proxy. Auth is fine": it stays excluded.
             let follows = |name: &String| self.words.windows(2).any(|pair| pair[0] == "not" && pair[1] == *name);
             reading.names.retain(|name| !excluded.contains(name) || reading.words.contains(name) && !follows(name));
+            // "Instead of preprod, prod": the other name is that of the namespace.
+            reading.namespace.take_if(|name| excluded.contains(name) && !reading.words.contains(name));
         }
         if reading.words.len() < self.words.len() {
             reading.take_kind_of_rest();
             reading.replicas = reading.only_number().map(Replicas::To).or(reading.replicas);
         }
         reading
+    }
+
+    /// Returns the namespaces that a message rules out: "not in prod", "anywhere but staging".
+    pub(super) fn places_ruled_out(&self, namespaces: &[String]) -> Vec<String> {
+        let is_filler = |word: &str| matches!(word, "in" | "on" | "for" | "from" | "the" | "of" | "any" | "that");
+        let rules_out = |at: usize| {
+            let lead = (0..at).rev().find(|before| !is_filler(self.word(*before)));
+            lead.is_some_and(|lead| match self.word(lead) {
+                "not" | "except" | "without" | "never" => true,
+                "but" => {
+                    lead > 0 && matches!(self.word(lead - 1), "anywhere" | "everywhere" | "all" | "any" | "everything")
+                }
+                "instead" => at - lead > 1,
+                _ => false,
+            })
+        };
+        let mut found: Vec<String> = Vec::new();
+        for at in 0..self.words.len() {
+            if namespaces.iter().any(|name| name == self.word(at)) && rules_out(at) {
+                found.push(self.word(at).to_owned());
+            }
+        }
+        found
     }
 
     /// Returns the number of a message that stands for an amount: not for lines, minutes, a revision or a position.

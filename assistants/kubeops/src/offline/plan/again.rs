@@ -1,35 +1,15 @@
-//! Messages that change, repeat or complete an earlier request.
+//! Messages that repeat or complete an earlier request, for another object or with another value.
 
 use threadkeep::agent::ApprovalState;
 
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested};
-use crate::offline::refer::{self, Found};
+use crate::offline::refer;
 use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, number_of, read};
 
-use super::images::{version_of, with_version};
+use super::images::version_of;
 use super::{Next, reply};
-
-/// Words that mark a correction of the previous request.
-const CORRECTIONS: [&str; 16] = [
-    "not",
-    "only",
-    "actually",
-    "instead",
-    "rather",
-    "wait",
-    "no",
-    "nope",
-    "sorry",
-    "oops",
-    "meant",
-    "mean",
-    "make",
-    "correction",
-    "nah",
-    "hang",
-];
 
 /// "Same for web" after a request that was not approved: it is not repeated for another object.
 pub(super) fn repeats_what_was_refused(reading: &Reading, conversation: &Conversation) -> Option<Next> {
@@ -44,10 +24,27 @@ pub(super) fn repeats_what_was_refused(reading: &Reading, conversation: &Convers
         .then(|| reply(format!("`{line}` was not approved, so I do not repeat it. What do you want to change?")))
 }
 
+/// Returns what a message that rules out the namespace of a request says without it: "not preprod, prod".
+fn in_other_namespace(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<Reading> {
+    let own = requested.command.namespace.as_ref()?;
+    let at = reading.words.windows(2).position(|pair| pair[0] == "not" && pair[1] == *own)?;
+    let words: Vec<String> = reading
+        .words
+        .iter()
+        .enumerate()
+        .filter(|(other, _)| !(at..at + 2).contains(other))
+        .map(|(_, word)| word.clone())
+        .collect();
+    let other = words.iter().find(|word| *word != own && conversation.namespaces.contains(word))?;
+    Some(Reading { namespace: Some(other.clone()), words: words.clone(), ..reading.clone() })
+}
+
 /// Returns the change that was requested last, for another object: "redis-2 as well", "same for web", or after a correction "the ui
 /// only".
 pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
     let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
+    let elsewhere = in_other_namespace(reading, conversation, last.requested.first()?);
+    let reading = elsewhere.as_ref().unwrap_or(reading);
     let is_newest = conversation.earlier.last().is_some_and(|newest| !newest.requested.is_empty());
     let adds = reading.has_any(&["too", "also", "same", "likewise", "ditto", "similarly"]) || reading.says("as well");
     // "Same for web", after a look at another object: the look.
@@ -209,7 +206,8 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     if answers_nothing {
         return reading;
     }
-    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get)
+    // "Ok, 5 then" has no verb of its own.
+    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get) && !reading.is_only_number()
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
         || reading.asks()
@@ -278,107 +276,20 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     before
 }
 
-/// Returns the previous request as a correction changes it: "no, make it 5", "staging, actually", "no, web-1".
-pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
-    let waits = |requested: &Requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Void);
-    let newest = conversation.earlier.last()?;
-    // "Make it 5 instead", after a look at something.
-    let refers_back = reading.has_any(&["instead", "actually", "rather", "make", "correction"]);
-    let last = match newest.requested.is_empty() {
-        false => newest,
-        true => conversation
-            .earlier
-            .iter()
-            .rev()
-            .take(3)
-            .find(|exchange| refers_back && exchange.requested.iter().any(waits))?,
-    };
-    if let Some(kept) = kept_of_several(reading, &last.requested) {
-        return Some(kept);
+/// Returns the changes that an exchange requested, or those that were refused before a request.
+fn tried(exchange: &Exchange) -> Vec<&Command> {
+    if !exchange.requested.is_empty() {
+        return exchange.requested.iter().map(|requested| &requested.command).collect();
     }
-    let requested = last.requested.first()?;
-    let has_own_verb = match reading.verb {
-        None | Some(Verb::Get) => false,
-        Some(Verb::Scale) => reading.has("scale") && !reading.pronoun,
-        Some(verb) => verb != requested.command.verb,
-    };
-    let adds = reading.has_any(&["too", "also", "same", "both"]) || reading.says("as well");
-    let is_open = waits(requested);
-    // "Finance says max 6. so 6": a value for the pending request, and nothing else.
-    let gives_value = is_open
-        && !reading.asks()
-        && reading.names.is_empty()
-        && reading.kind.is_none()
-        && match requested.command.verb {
-            Verb::Scale => reading.amount().is_some(),
-            Verb::SetImage => reading.version.is_some() || reading.image.is_some(),
-            Verb::SetEnv | Verb::Label | Verb::Annotate => !reading.values.is_empty(),
-            Verb::SetResources => !(reading.limits.is_empty() && reading.requests.is_empty()),
-            Verb::RolloutUndo => reading.revision.is_some(),
-            _ => false,
-        };
-    let corrects = reading.has_any(&CORRECTIONS) || reading.is_only_number() || gives_value;
-    if has_own_verb || adds || reading.has_condition() || reading.words.len() > 14 || !corrects || reading.is_question {
-        return None;
-    }
-    let without = reading.without_what_is_excluded();
-    let reading = &without;
-    let object = corrected_object(reading, conversation, requested)?;
-    let number = reading.replicas.or_else(|| reading.amount().map(Replicas::To));
-    let mut is_changed = false;
-    let amend = |requested: &Requested| {
-        let mut command = Command { basis: None, ..requested.command.clone() };
-        if let Some(object) = &object {
-            is_changed |= command.name.as_ref() != Some(&object.name);
-            command.kind = Some(object.kind.clone());
-            command.name = Some(object.name.clone());
-            command.namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
-        }
-        if matches!(command.verb, Verb::Label | Verb::Annotate | Verb::SetEnv) && !reading.values.is_empty() {
-            is_changed |= command.values != reading.values;
-            command.values.clone_from(&reading.values);
-        }
-        if let (Verb::Scale, Some(Replicas::To(number))) = (command.verb, number) {
-            is_changed |= command.replicas != Some(number);
-            command.replicas = Some(number);
-        }
-        if command.verb == Verb::SetResources && !(reading.limits.is_empty() && reading.requests.is_empty()) {
-            is_changed |= (&command.limits, &command.requests) != (&reading.limits, &reading.requests);
-            command.limits.clone_from(&reading.limits);
-            command.requests.clone_from(&reading.requests);
-        }
-        if let (Verb::SetImage, Some(version)) = (command.verb, &reading.version) {
-            let image = command.image.as_deref().map(|image| with_version(image, version));
-            is_changed |= image != command.image;
-            command.image = image;
-        }
-        if let (Verb::SetImage, Some(image)) = (command.verb, &reading.image) {
-            is_changed |= command.image.as_ref() != Some(image);
-            command.image = Some(image.clone());
-        }
-        if let (Verb::RolloutUndo, Some(revision)) = (command.verb, reading.revision) {
-            is_changed = true;
-            command.revision = Some(revision);
-        }
-        let is_known =
-            |name: &&String| conversation.namespaces.contains(name) || command.namespace.as_ref() == Some(*name);
-        let namespace = reading.namespace.as_ref().or_else(|| reading.names.iter().find(is_known));
-        if let Some(namespace) = namespace.filter(|_| command.namespace.is_some()) {
-            is_changed |= command.namespace.as_ref() != Some(namespace);
-            command.namespace = Some(namespace.clone());
-        }
-        command
-    };
-    let commands: Vec<Command> = last.requested.iter().map(amend).collect();
-    is_changed.then_some(commands)
+    let failed = exchange.steps.iter().filter(|step| step.error.is_some() && !step.command.verb.is_read());
+    failed.map(|step| &step.command).collect()
 }
 
 /// "Ok 4 then, the boss says 6 is too many": the scaling that was requested last, with the number that the message begins with.
 pub(super) fn another_number(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
     let recent: Vec<&Exchange> = conversation.earlier.iter().rev().take(3).collect();
-    let at = recent.iter().position(|exchange| !exchange.requested.is_empty())?;
-    let [requested] = &recent[at].requested[..] else { return None };
-    let command = &requested.command;
+    let at = recent.iter().position(|exchange| !tried(exchange).is_empty())?;
+    let [command] = tried(recent[at])[..] else { return None };
     let is_other = |exchange: &&Exchange| {
         refer::subjects(exchange)
             .iter()
@@ -470,133 +381,4 @@ pub(super) fn another_value(reading: &Reading, conversation: &Conversation) -> O
     }
     let values = [(name.clone(), Some(value.clone()))].into();
     Some(vec![Command { basis: None, values, ..command.clone() }])
-}
-
-/// "Cancel the restart", after several requests that were made together: the others stay.
-pub(super) fn kept_after_cancel(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
-    let last = conversation.earlier.iter().rev().find(|exchange| !exchange.requested.is_empty())?;
-    let replaced: Vec<&Command> = last
-        .requested
-        .iter()
-        .filter(|requested| {
-            requested.state == ApprovalState::Void && conversation.withdrawn.contains(&requested.command.line())
-        })
-        .map(|requested| &requested.command)
-        .collect();
-    let is_named = |command: &&Command| {
-        let name = command.name.as_deref().unwrap_or_default();
-        reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3))
-            || reading.mentions(command.verb)
-    };
-    let kept: Vec<Command> = replaced
-        .iter()
-        .copied()
-        .filter(|command| !is_named(command))
-        .map(|command| Command { basis: None, ..command.clone() })
-        .collect();
-    (replaced.len() > 1 && !kept.is_empty() && kept.len() < replaced.len()).then_some(kept)
-}
-
-/// "Only ben", "not c, just b": of several requests that were made together, those that stay. `None` if the message excludes none.
-fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Command>> {
-    let waiting: Vec<&Requested> = requested
-        .iter()
-        .filter(|requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Void))
-        .collect();
-    let excludes = reading.has_any(&[
-        "only", "just", "not", "leave", "leav", "keep", "except", "skip", "spare", "without", "dont", "wait", "still",
-        "exclude",
-    ]);
-    if waiting.len() < 2
-        || !excludes
-        || reading.is_question
-        || reading.verb.is_some_and(|verb| !verb.is_read() && verb != waiting[0].command.verb)
-    {
-        return None;
-    }
-    let mention = |requested: &Requested| {
-        let name = requested.command.name.as_deref().unwrap_or_default();
-        let own = |word: &str| crate::cluster::likeness(name, word).is_some_and(|fit| fit < 3);
-        let is_shared = |word: &str| {
-            waiting
-                .iter()
-                .filter(|other| {
-                    crate::cluster::likeness(other.command.name.as_deref().unwrap_or_default(), word)
-                        .is_some_and(|fit| fit < 3)
-                })
-                .count()
-                > 1
-        };
-        reading.words.iter().position(|word| own(word) && !is_shared(word) && word != "a")
-    };
-    let is_kept =
-        |at: usize| reading.words[at.saturating_sub(3)..at].iter().any(|word| matches!(&**word, "only" | "just"));
-    let only: Vec<&Requested> =
-        waiting.iter().copied().filter(|requested| mention(requested).is_some_and(is_kept)).collect();
-    let rest: Vec<&Requested> = waiting.iter().copied().filter(|requested| mention(requested).is_none()).collect();
-    let kept = if only.is_empty() { rest } else { only };
-    if kept.is_empty() || kept.len() == waiting.len() {
-        return None;
-    }
-    Some(kept.iter().map(|requested| Command { basis: None, ..requested.command.clone() }).collect())
-}
-
-/// "Sorry, 71": the object of the same kind whose name contains the number, if there is only one.
-fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &Requested) -> Option<ObjectSummary> {
-    let command = &requested.command;
-    if command.verb == Verb::Scale || !reading.names.is_empty() || reading.namespace.is_some() {
-        return None;
-    }
-    let numbers: Vec<&String> =
-        reading.words.iter().filter(|word| word.len() > 1 && word.parse::<u32>().is_ok()).collect();
-    let [number] = numbers[..] else { return None };
-    let fits = |object: &&ObjectSummary| {
-        Some(&object.kind) == command.kind.as_ref()
-            && crate::cluster::likeness(&object.name, number).is_some_and(|fit| fit < 3)
-            && object.namespace == command.namespace.clone().unwrap_or_default()
-    };
-    let mut found = conversation.mentioned.iter().flatten().filter(fits);
-    found.next().filter(|_| found.next().is_none()).cloned()
-}
-
-/// Returns the object with which a correction replaces that of a request; the inner value is `None` if it names none. Returns `None`
-/// if a name fits no object, or several.
-pub(super) fn corrected_object(
-    reading: &Reading,
-    conversation: &Conversation,
-    requested: &Requested,
-) -> Option<Option<ObjectSummary>> {
-    if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other || reading.names.is_empty()) {
-        return match refer::picked(conversation, pick, reading, requested.command.verb) {
-            Found::One(object) => Some(Some(object)),
-            Found::Several(_) | Found::None => None,
-        };
-    }
-    let mut named = numbered_object(reading, conversation, requested);
-    // "2 has a long job": the kind belongs to something else.
-    let kind = reading.kind.clone().filter(|kind| {
-        refer::kinds_of(requested.command.verb).is_none_or(|kinds| kinds.contains(&&**kind) || kind == "pods")
-    });
-    let reading = &Reading {
-        kind: kind.or_else(|| {
-            matches!(requested.command.verb, Verb::Delete).then(|| requested.command.kind.clone()).flatten()
-        }),
-        namespace: reading.namespace.clone().or_else(|| requested.command.namespace.clone()),
-        ..reading.clone()
-    };
-    if reading.names.is_empty()
-        && let Some(kind) = reading.kind.as_ref().filter(|kind| requested.command.kind.as_ref() != Some(*kind))
-    {
-        return refer::related(conversation, &requested.command, kind).map(Some);
-    }
-    for name in &reading.names {
-        let looks_like_name = name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
-        match refer::known(conversation, name, requested.command.verb, reading) {
-            Found::One(object) if named.is_none() => named = Some(object),
-            // "Ugh no, 4".
-            Found::None if !looks_like_name => {}
-            _ => return None,
-        }
-    }
-    Some(named)
 }

@@ -13,6 +13,10 @@ use super::{Next, Planner, reply};
 impl Planner<'_> {
     pub(super) fn of_verb(&self, verb: Verb) -> Next {
         if verb == Verb::Scale && self.reading.replicas.is_none() && !self.is_relative() {
+            let is_negative = |word: &String| word.strip_prefix('-').is_some_and(|rest| rest.parse::<u32>().is_ok());
+            if self.reading.words.iter().any(is_negative) {
+                return reply("A number of replicas cannot be negative, so I requested nothing. To how many replicas?");
+            }
             return reply("To how many replicas?");
         }
         if verb == Verb::SetImage && self.reading.image.is_none() && self.reading.version.is_none() {

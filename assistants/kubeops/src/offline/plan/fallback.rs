@@ -1,7 +1,10 @@
 //! Answers to questions that name no command: a look at what they are about, what was requested so far, and what words mean.
 
+use threadkeep::agent::ApprovalState;
+
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
+use crate::conversation::Requested;
 use crate::kinds::WORKLOADS;
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
@@ -309,6 +312,18 @@ impl Planner<'_> {
         let chosen = if named.is_empty() { requested } else { named };
         if chosen.is_empty() {
             return None;
+        }
+        // "What did you change?": what was carried out comes first, and the rest is told from it.
+        let is_about_changes = ["change", "changed", "changes"].iter().any(|word| reading.has(word));
+        let (done, rest): (Vec<_>, Vec<_>) =
+            chosen.iter().copied().partition(|requested| requested.state == ApprovalState::Done);
+        if is_about_changes && !done.is_empty() && !rest.is_empty() {
+            let lines = |some: &[&Requested]| -> String {
+                let lines: Vec<String> =
+                    some.iter().rev().take(5).rev().map(|requested| answers::line_of_history(requested)).collect();
+                lines.join("\n")
+            };
+            return Some(format!("{}\nNot carried out:\n{}", lines(&done), lines(&rest)));
         }
         let lines: Vec<String> =
             chosen.iter().rev().take(5).rev().map(|requested| answers::line_of_history(requested)).collect();

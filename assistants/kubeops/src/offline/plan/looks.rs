@@ -1,5 +1,7 @@
 //! Follow-ups that are not commands by themselves: the outcome, the same elsewhere, the cause of a problem.
 
+use threadkeep::agent::ApprovalState;
+
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::Step;
@@ -15,7 +17,10 @@ impl Planner<'_> {
         if self.reading.act != Some(Act::Outcome) {
             return None;
         }
-        let (_, _, change) = answers::last_change(self.conversation)?;
+        let (_, requested, change) = answers::last_change(self.conversation)?;
+        if let Some(fate) = requested.and_then(answers::fate) {
+            return Some(fate);
+        }
         let command = &change.filter(|step| step.command.verb == Verb::Delete)?.command;
         let name = command.name.as_ref()?;
         let listed = self.conversation.steps.iter().filter_map(|step| step.outcome.as_ref());
@@ -32,7 +37,18 @@ impl Planner<'_> {
             };
         };
         if let Some(text) = requested.and_then(answers::fate) {
-            return reply(text);
+            // "Is that still there?", after a request that was denied.
+            let ended = requested.filter(|requested| requested.state != ApprovalState::Pending);
+            let object = ended.filter(|_| self.reading.asks_presence()).map(|requested| &requested.command);
+            return match object.filter(|command| command.name.is_some()) {
+                Some(command) => self.run_or_answer(vec![Command {
+                    kind: command.kind.clone(),
+                    name: command.name.clone(),
+                    namespace: command.namespace.clone(),
+                    ..Command::new(Verb::Get)
+                }]),
+                None => reply(text),
+            };
         }
         match step {
             Some(Step { error: Some(error), command, .. }) => {
@@ -117,7 +133,10 @@ impl Planner<'_> {
         let names_container = self.container_of(&last).is_some();
         let has_options =
             reading.tail.is_some() || reading.since_seconds.is_some() || reading.previous || names_container;
-        let is_about_logs = reading.verb.is_none() && reading.pick.is_none() && reading.namespace.is_none();
+        let names_logs = reading.has_any(&["logs", "log", "tail", "output", "stderr", "stdout", "print", "printed"]);
+        let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Logs || names_logs);
+        let refers = reading.pick.is_some() || reading.state.is_some() || reading.kind.is_some();
+        let is_about_logs = !has_verb && !refers && reading.namespace.is_none();
         (has_options && is_about_logs).then(|| self.run_or_answer(vec![self.with_log_options(last)]))
     }
 
@@ -130,7 +149,7 @@ impl Planner<'_> {
         Command {
             tail: reading.tail.map(|tail| tail.clamp(1, crate::command::MAX_TAIL)).or(command.tail),
             since_seconds: reading.since_seconds.or(command.since_seconds),
-            previous: reading.previous || command.previous,
+            previous: reading.previous || command.previous && !reading.has_any(&["current", "live", "running"]),
             container: self.container_of(&command).or_else(|| command.container.clone()),
             ..command
         }

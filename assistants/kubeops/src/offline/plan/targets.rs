@@ -156,6 +156,9 @@ impl Planner<'_> {
     /// Returns the objects at the given positions of the newest list.
     fn picked(&self, pick: Pick, verb: Verb) -> Targets {
         let reading = &self.reading;
+        if pick == Pick::Fresh {
+            return self.fresh(verb);
+        }
         let mut objects = Vec::new();
         for pick in std::iter::once(pick).chain(reading.picks.iter().copied()) {
             match refer::picked(self.conversation, pick, reading, verb) {
@@ -165,6 +168,28 @@ impl Planner<'_> {
             }
         }
         Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
+    }
+
+    /// "Describe the new one", before or after the list that shows it.
+    fn fresh(&self, verb: Verb) -> Targets {
+        let known = refer::newly_listed(self.conversation, verb);
+        if known != Found::None {
+            return self.found(known, verb);
+        }
+        let Some((_, _, Some(change))) = answers::last_change(self.conversation) else {
+            return Targets::Then(reply(answers::ask_what(verb)));
+        };
+        let list = Command {
+            kind: Some("pods".to_owned()),
+            namespace: change.command.namespace.clone(),
+            ..Command::new(Verb::Get)
+        };
+        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
+        let Some(read) = read else { return Targets::Then(Next::Run(vec![list])) };
+        let listed = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
+        let new = refer::fresh(self.conversation, listed, &self.conversation.earlier);
+        let fitting = new.iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
+        self.found(Found::of(fitting), verb)
     }
 
     /// Whether the conversation was last about something that was not found or not understood, so "it" may stand for that.
@@ -326,7 +351,17 @@ impl Planner<'_> {
         let mut unknown = Vec::new();
         for name in reading.names.iter().take(MAX_NAMES) {
             match refer::known(self.conversation, name, verb, reading) {
-                Found::One(object) => objects.push(object),
+                Found::One(object) => {
+                    // "Restart api", after a look at both namespaces that have it.
+                    let twins = match verb.is_read() || reading.namespace.is_some() || reading.each {
+                        true => Vec::new(),
+                        false => refer::in_several_places(self.conversation, &object, verb),
+                    };
+                    if twins.len() > 1 {
+                        return Targets::Then(reply(answers::ask_which(&twins)));
+                    }
+                    objects.push(object);
+                }
                 Found::Several(several) if reading.each => objects.extend(several),
                 several @ Found::Several(_) => match self.unhealthy_of(several) {
                     Found::Several(several) => return Targets::Then(reply(answers::ask_which(&several))),

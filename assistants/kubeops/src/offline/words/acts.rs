@@ -71,7 +71,12 @@ impl Reading {
             "did it have before",
             "who approved",
         ];
-        if HISTORY.iter().any(|phrase| self.says(phrase)) {
+        // "What did you actually change?"
+        let is_adverb =
+            |word: &&String| matches!(&***word, "actually" | "really" | "exactly" | "already" | "just" | "now");
+        let plain: Vec<&str> = self.words.iter().filter(|word| !is_adverb(word)).map(String::as_str).collect();
+        let plain = format!(" {} ", plain.join(" "));
+        if HISTORY.iter().any(|phrase| plain.contains(&format!(" {phrase} "))) {
             return Some(Act::History);
         }
         if self.forbids() && !self.is_question && !is_change {
@@ -129,12 +134,13 @@ impl Reading {
         let is_question_of_it = self.words.len() <= 5
             && starts(&["did it", "did that", "did they", "has it", "have they", "was it", "was that", "is that"])
             && !self.says("that one")
+            && !(self.kind.is_some() && self.asks_presence())
             && matches!(self.verb, None | Some(Verb::Get | Verb::RolloutStatus));
         let is_participle = self.words.len() <= 2
             && ["scaled", "restarted", "deleted", "done", "gone", "finished", "worked", "rolled"]
                 .iter()
                 .any(|word| self.words.first().is_some_and(|first| first == word));
-        let asks_outcome = OUTCOMES.iter().any(|phrase| self.says(phrase));
+        let asks_outcome = OUTCOMES.iter().any(|phrase| self.says(phrase)) && !self.counts_restarts();
         if self.names.is_empty() && (is_question_of_it || is_participle) || asks_outcome && self.namespace.is_none() {
             return Some(Act::Outcome);
         }

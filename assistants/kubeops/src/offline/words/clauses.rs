@@ -109,7 +109,7 @@ fn verbs_ruled_out(clause: &str) -> Vec<Verb> {
 }
 
 /// Returns the change that begins at a word, also as a noun, with its number of words.
-fn change_at(words: &[String], at: usize) -> Option<(Verb, usize)> {
+pub(super) fn change_at(words: &[String], at: usize) -> Option<(Verb, usize)> {
     let word = words.get(at)?;
     // The noun or verb for another version.
     if matches!(&**word, "update" | "upgrade" | "downgrade" | "bump" | "deploy") {

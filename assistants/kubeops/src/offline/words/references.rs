@@ -83,6 +83,15 @@ impl Reading {
             self.pick = Some(Pick::Before);
             self.previous = false;
         }
+        // "Logs of the new one": the pod that replaced another one.
+        let is_fresh = ["new one", "new pod", "newest one", "newest pod", "fresh one", "fresh pod", "replacement"]
+            .iter()
+            .any(|phrase| self.says(&format!("the {phrase}")));
+        let is_order =
+            matches!(self.verb, Some(Verb::Describe | Verb::Logs | Verb::Events | Verb::Delete | Verb::Exec));
+        if is_fresh && is_order && !self.asks() && self.pick.is_none() {
+            self.pick = Some(Pick::Fresh);
+        }
         if self.says("top one") {
             self.pick = Some(Pick::At(0));
             if self.verb == Some(Verb::Top) {

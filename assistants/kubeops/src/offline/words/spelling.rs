@@ -1,5 +1,6 @@
 //! Misspelled words of commands.
 
+use crate::command::Verb;
 use crate::kinds::{Kind, kind_word};
 
 use super::vocabulary::{VERBS, is_ordinary};
@@ -60,14 +61,18 @@ const KINDS: [&str; 16] = [
     "namespaces",
 ];
 
-/// Returns the word of a command that a word is a misspelling of: two letters are swapped, or one is missing or doubled.
+/// Returns the word of a command that a word is a misspelling of: two letters are swapped, one is missing or doubled, or one is that of a
+/// key beside the right one.
 pub(super) fn corrected(word: &str) -> Option<&'static str> {
-    let is_plain = word.len() >= 4 && word.chars().all(|c| c.is_ascii_lowercase());
+    let is_plain = word.len() >= 3 && word.chars().all(|c| c.is_ascii_lowercase());
     if !is_plain || is_ordinary(word) || kind_word(word).is_some() || VERBS.iter().any(|(verb, _)| *verb == word) {
         return None;
     }
     debug_assert!(KINDS.iter().all(|kind| Kind::find(kind).is_some()));
-    let verbs = VERBS.iter().map(|(verb, _)| *verb).filter(|verb| !verb.contains(' '));
+    // Three letters are too few to ask for a change.
+    let is_enough = |verb: &Verb| word.len() > 3 || verb.is_read();
+    let verbs = VERBS.iter().filter(|(phrase, verb)| !phrase.contains(' ') && is_enough(verb));
+    let verbs = verbs.map(|(phrase, _)| *phrase);
     if let Some((_, known)) = SLIPS.iter().find(|(slip, _)| *slip == word) {
         return Some(known);
     }
@@ -102,7 +107,9 @@ pub(super) fn swapped(word: &str) -> Option<String> {
 }
 
 fn is_misspelled(word: &str, known: &str) -> bool {
-    let is_form = ["s", "d", "r", "ed", "er"].iter().any(|ending| word.strip_suffix(ending) == Some(known));
+    let doubles_end = word.ends_with("ss");
+    let is_form =
+        !doubles_end && ["s", "d", "r", "ed", "er"].iter().any(|ending| word.strip_suffix(ending) == Some(known));
     if is_form || known.len() < 4 || !known.is_ascii() {
         return false;
     }
@@ -110,18 +117,47 @@ fn is_misspelled(word: &str, known: &str) -> bool {
     let common = one.iter().zip(other).take_while(|(a, b)| a == b).count();
     if one.len() == other.len() {
         let mut swapped = one.to_vec();
+        // The first and the last letter are rarely wrong, and may make another word: "logger".
+        let is_inner = common > 0 && common + 1 < one.len() && one.len() >= 5;
         return common + 1 < one.len() && {
             swapped.swap(common, common + 1);
             swapped == other
+                || is_inner && one[common + 1..] == other[common + 1..] && are_neighbours(one[common], other[common])
         };
     }
-    let (longer, shorter) = if one.len() > other.len() { (one, other) } else { (other, one) };
-    let doubled = one.len() < other.len() || common > 0 && one[common] == one[common - 1];
-    shorter.len() >= 4
-        && longer.len() >= 6
-        && longer.len() == shorter.len() + 1
-        && doubled
-        && longer[common + 1..] == shorter[common..]
+    let is_missing = one.len() < other.len();
+    let (longer, shorter) = if is_missing { (other, one) } else { (one, other) };
+    if longer.len() != shorter.len() + 1 || longer[common + 1..] != shorter[common..] {
+        return false;
+    }
+    let letter = longer[common];
+    let is_repeated = common > 0 && longer[common - 1] == letter;
+    match is_missing {
+        // "Shw" lacks a vowel, and "aply" one of two equal letters.
+        true => longer.len() >= 6 || is_repeated || common > 0 && b"aeiou".contains(&letter),
+        false => {
+            let beside = |at: usize| longer.get(at).is_some_and(|next| are_neighbours(letter, *next));
+            is_repeated || shorter.len() >= 5 && common > 0 && (beside(common - 1) || beside(common + 1))
+        }
+    }
+}
+
+/// Whether two letters are beside each other on a keyboard.
+fn are_neighbours(one: u8, other: u8) -> bool {
+    const ROWS: [&[u8]; 3] = [b"qwertyuiop", b"asdfghjkl", b"zxcvbnm"];
+    let place = |letter: u8| {
+        ROWS.iter().enumerate().find_map(|(row, keys)| Some((row, keys.iter().position(|key| *key == letter)?)))
+    };
+    let (Some((row, at)), Some((other_row, other_at))) = (place(one), place(other)) else { return false };
+    // A key touches two keys of the row below.
+    match row.abs_diff(other_row) {
+        0 => at.abs_diff(other_at) == 1,
+        1 => {
+            let (upper, lower) = if row < other_row { (at, other_at) } else { (other_at, at) };
+            upper == lower || upper == lower + 1
+        }
+        _ => false,
+    }
 }
 
 #[cfg(test)]
@@ -137,10 +173,28 @@ mod tests {
             ("deploymet", "deployment"),
             ("pdos", "pods"),
             ("descrribe", "describe"),
+            ("shw", "show"),
+            ("nodess", "nodes"),
+            ("lgos", "logs"),
+            ("aply", "apply"),
+            ("resrart", "restart"),
+            ("describve", "describe"),
         ] {
             assert_eq!(corrected(word), Some(known), "{word}");
         }
-        for name in ["scaled", "scaler", "notes", "served", "web", "api-gateway", "restarter"] {
+        for name in [
+            "scaled",
+            "scaler",
+            "notes",
+            "served",
+            "web",
+            "api-gateway",
+            "restarter",
+            "logger",
+            "shop",
+            "remote",
+            "kll",
+        ] {
             assert_eq!(corrected(name), None, "{name}");
         }
     }

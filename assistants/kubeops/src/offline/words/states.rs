@@ -146,6 +146,10 @@ impl Reading {
                 is_several = self.word(at) == "ones" || crate::kinds::is_plural(self.word(at));
             }
         }
+        // "Which of all these was pending?"
+        if found.is_none() && self.asks_of_all() {
+            (found, is_several) = ((0..self.words.len()).rev().find_map(state_at), false);
+        }
         if found.is_none()
             && let Some(state) = self.superlative()
         {
@@ -175,6 +179,22 @@ impl Reading {
             (true, false, true) if is_about_replicas => Some(State::LeastReplicas),
             _ => None,
         }
+    }
+
+    /// "Which of all these was pending?": all objects that the conversation showed are meant.
+    pub(in crate::offline) fn asks_of_all(&self) -> bool {
+        self.has_any(&["which", "what", "whats"])
+            && [
+                "of all these",
+                "of all those",
+                "of all of these",
+                "of all of those",
+                "of all of them",
+                "of all",
+                "of these all",
+            ]
+            .iter()
+            .any(|phrase| self.says(phrase))
     }
 
     fn number_is_absent(&self) -> bool {

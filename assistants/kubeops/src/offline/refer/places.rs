@@ -1,0 +1,81 @@
+//! Objects of one name in several namespaces, and objects that the conversation did not show before.
+
+use crate::cluster::ObjectSummary;
+use crate::command::Verb;
+use crate::conversation::{Conversation, Exchange};
+
+use super::{Found, fitting, listed, shown_objects, subjects, unique};
+
+/// How many exchanges back lists count for the question which namespace is meant.
+const RECENT: usize = 6;
+
+/// Returns the objects of one kind and name that the last lists showed in several namespaces, if nothing since then says which one is
+/// meant. Returns at most one if there is no such doubt.
+pub(in crate::offline) fn in_several_places(
+    conversation: &Conversation,
+    object: &ObjectSummary,
+    verb: Verb,
+) -> Vec<ObjectSummary> {
+    let is_twin = |other: &ObjectSummary| other.kind == object.kind && other.name == object.name;
+    let mut found: Vec<ObjectSummary> = Vec::new();
+    for exchange in conversation.earlier.iter().rev().take(RECENT) {
+        let spoken = subjects(exchange);
+        // A message about one object says which one is meant.
+        let names_one = !exchange.requested.is_empty()
+            || exchange.steps.iter().any(|step| step.command.name.is_some() && step.command.verb != Verb::Find);
+        if names_one && spoken.iter().filter_map(|other| fitting(other, verb, None)).any(|other| is_twin(&other)) {
+            break;
+        }
+        if !names_one && exchange.offered.is_empty() {
+            found.extend(
+                listed(exchange).iter().filter_map(|other| fitting(other, verb, None)).filter(|other| is_twin(other)),
+            );
+        }
+    }
+    unique(found)
+}
+
+/// Returns the objects of the newest list that no earlier answer showed: "describe the new one". Of several, those of the workload that the
+/// conversation was about count first.
+pub(in crate::offline) fn fresh(
+    conversation: &Conversation,
+    list: &[ObjectSummary],
+    before: &[Exchange],
+) -> Vec<ObjectSummary> {
+    let is_same = |one: &ObjectSummary, other: &ObjectSummary| {
+        (&one.kind, &one.name, &one.namespace) == (&other.kind, &other.name, &other.namespace)
+    };
+    let earlier: Vec<&ObjectSummary> = before.iter().flat_map(shown_objects).collect();
+    let new: Vec<ObjectSummary> =
+        list.iter().filter(|object| !earlier.iter().any(|known| is_same(known, object))).cloned().collect();
+    let changed = conversation.earlier.iter().rev().flat_map(|exchange| &exchange.requested).next();
+    let Some(name) = changed.and_then(|requested| requested.command.name.clone()) else { return unique(new) };
+    // The owner of the pod that was deleted, or the workload that was restarted.
+    let owner = earlier.iter().find(|object| object.name == name).and_then(|object| object.owner.clone());
+    let owner = owner.map_or(name, |(_, owner)| owner);
+    let of_owner: Vec<ObjectSummary> =
+        new.iter().filter(|object| object.owner.as_ref().is_some_and(|(_, own)| *own == owner)).cloned().collect();
+    unique(if of_owner.is_empty() { new } else { of_owner })
+}
+
+/// Returns the objects of the newest list that were not shown before; [`Found::None`] if there is no such list.
+pub(in crate::offline) fn newly_listed(conversation: &Conversation, verb: Verb) -> Found {
+    let all = &conversation.earlier;
+    for at in (0..all.len()).rev() {
+        // A change since the list makes what it showed old.
+        if all[at].steps.iter().any(|step| !step.command.verb.is_read() && step.outcome.is_some()) {
+            return Found::None;
+        }
+        let list: Vec<ObjectSummary> = listed(&all[at]).into_iter().filter(|object| object.kind == "pods").collect();
+        let shows_earlier = all[..at].iter().flat_map(shown_objects).any(|object| object.kind == "pods");
+        if list.is_empty() || !shows_earlier {
+            continue;
+        }
+        let new = fresh(conversation, &list, &all[..at]);
+        let fitting: Vec<ObjectSummary> = new.iter().filter_map(|object| fitting(object, verb, None)).collect();
+        if !fitting.is_empty() {
+            return Found::of(unique(fitting));
+        }
+    }
+    Found::None
+}

@@ -42,10 +42,10 @@ const CANCELS: [&str; 27] = [
     "leave it alone",
     "undo the request",
 ];
-/// Words that a correction begins with.
-const BEGINNINGS: [&str; 22] = [
-    "no", "nope", "nah", "wait", "wrong", "oops", "whoops", "sorry", "sry", "srry", "soz", "argh", "ugh", "shoot",
-    "stop", "hold", "actually", "crap", "dang", "dont", "ups", "oopsie",
+/// Words that a correction begins with, without repeated letters, so that "oops", "ooops" and "sorrry" are found.
+const BEGINNINGS: [&str; 29] = [
+    "no", "nop", "nope", "nah", "na", "wait", "wrong", "ops", "wops", "whops", "opsie", "ups", "upsi", "sory", "sry",
+    "soz", "argh", "arg", "ugh", "shot", "stop", "hold", "actualy", "crap", "dang", "dont", "dam", "shit", "fuck",
 ];
 /// Words before the first word of a message that count for nothing.
 const OPENINGS: [&str; 6] = ["oh", "ah", "ahh", "hm", "hmm", "ok"];
@@ -69,6 +69,14 @@ pub(super) fn cancels(reading: &Reading) -> bool {
     !reading.is_question && !is_negated && (is_short || ends || CANCELS.iter().any(|phrase| reading.says(phrase)))
 }
 
+/// Whether a word is one that a correction begins with, in any spelling that repeats its letters.
+pub(super) fn is_exclamation(word: &str) -> bool {
+    let mut letters: Vec<char> = word.chars().collect();
+    letters.dedup();
+    let letters: String = letters.into_iter().collect();
+    word.len() <= 9 && BEGINNINGS.contains(&&*letters)
+}
+
 /// Whether a message corrects the request before it.
 fn corrects(reading: &Reading) -> bool {
     let asks = reading.is_question
@@ -78,7 +86,7 @@ fn corrects(reading: &Reading) -> bool {
         matches!(reading.act, Some(Act::Thanks | Act::Greeting | Act::Consent | Act::Outcome | Act::Capabilities));
     let first = reading.words.iter().find(|word| !OPENINGS.contains(&&***word));
     let excludes = first.is_some_and(|word| word == "not") && !reading.says("not yet");
-    let begins = excludes || reading.words.iter().take(2).any(|word| BEGINNINGS.contains(&&**word));
+    let begins = excludes || reading.words.iter().take(2).any(|word| is_exclamation(word));
     !asks
         && !is_social
         && !NO_CORRECTIONS.iter().any(|phrase| reading.says(phrase))

@@ -6,7 +6,8 @@ use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Requested};
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Pick, Reading, Replicas, number_of};
+use crate::offline::withdraw::is_exclamation;
+use crate::offline::words::{Pick, Reading, Replicas, is_ordinary, number_of};
 
 use super::images::with_version;
 
@@ -30,94 +31,18 @@ const CORRECTIONS: [&str; 16] = [
     "hang",
 ];
 
-/// Words around a bare value that corrects a request: "sry, should be prod", "my bad, 5 i meant".
-const AROUND_VALUE: [&str; 86] = [
-    "the",
-    "one",
-    "in",
-    "on",
-    "to",
-    "for",
-    "at",
-    "its",
-    "it",
-    "that",
-    "thats",
-    "this",
-    "these",
-    "should",
-    "be",
-    "been",
-    "have",
-    "was",
-    "is",
-    "a",
-    "typo",
-    "i",
-    "ive",
-    "we",
-    "need",
-    "needs",
-    "want",
-    "wants",
-    "wanted",
-    "said",
-    "say",
-    "says",
-    "meant",
-    "mean",
-    "means",
-    "please",
-    "pls",
-    "plz",
-    "my",
-    "bad",
-    "fault",
-    "mistake",
-    "env",
-    "environment",
-    "namespace",
-    "ns",
-    "ok",
-    "okay",
-    "ah",
-    "ahh",
-    "oh",
-    "hm",
-    "hmm",
-    "argh",
-    "ugh",
-    "so",
-    "lets",
-    "let",
-    "go",
-    "with",
-    "change",
-    "use",
-    "put",
-    "scratch",
-    "better",
-    "other",
-    "sry",
-    "srry",
-    "soz",
-    "ups",
-    "oopsie",
-    "whoops",
-    "dang",
-    "crap",
-    "shoot",
-    "hold",
-    "wrong",
-    "stop",
-    "fuck",
-    "shit",
-    "damn",
-    "sorry",
-    "but",
-    "of",
-    "course",
-    "not",
+/// Words around a bare value that corrects a request: "should be prod", "my bad, 5 i meant".
+const AROUND_VALUE: [&str; 73] = [
+    "the", "one", "in", "on", "to", "for", "its", "it", "that", "thats", "this", "these", "should", "be", "been", "have",
+    "was", "is", "a", "i", "ive", "we", "need", "needs", "want", "wants", "said", "say", "says", "means", "please", "pls",
+    "plz", "my", "bad", "fault", "env", "environment", "namespace", "ns", "ok", "okay", "ah", "ahh", "oh", "hm", "hmm",
+    "so", "lets", "let", "go", "with", "change", "use", "put", "scratch", "better", "other", "uh", "um", "eh", "er",
+    "but", "of", "course", "them", "dear", "god", "gosh", "man", "sec", "bro", "mate",
+];
+/// Words that say that a request was a mistake, so that the rest of the message may be any ordinary words.
+const MISTAKES: [&str; 15] = [
+    "wrong", "supposed", "mixed", "confused", "mistake", "typo", "mistyped", "typed", "fingers", "meant", "intended",
+    "wanted", "shouldve", "misspoke", "instead",
 ];
 
 /// Whether a message consists of a value for a waiting request and of words around it, and says nothing else: "sry, prod", "5 not 3".
@@ -136,7 +61,14 @@ pub(super) fn is_bare_value(reading: &Reading, conversation: &Conversation, requ
     if !waits || !is_plain || reading.is_question || reading.has_condition() || reading.forbids() {
         return false;
     }
-    let is_around = |word: &&String| AROUND_VALUE.contains(&&***word) || CORRECTIONS.contains(&&***word);
+    let is_mistake = reading.has_any(&MISTAKES) && reading.words.len() <= 11;
+    let is_around = |word: &&String| {
+        AROUND_VALUE.contains(&&***word)
+            || CORRECTIONS.contains(&&***word)
+            || MISTAKES.contains(&&***word)
+            || is_exclamation(word)
+            || is_mistake && is_ordinary(word) && number_of(word).is_none() && !conversation.namespaces.contains(*word)
+    };
     let values: Vec<&String> = reading.words.iter().filter(|word| !is_around(word)).collect();
     let is_number = |word: &&String| number_of(word).is_some();
     let own = command.namespace.as_ref();

@@ -23,7 +23,11 @@ const AGAIN: [&str; 9] = [
     "another try",
 ];
 /// Verbs that make a request.
-const ASKS: [&str; 13] = [
+const ASKS: [&str; 17] = [
+    "retry",
+    "redo",
+    "rerun",
+    "repeat",
     "ask",
     "request",
     "rerequest",

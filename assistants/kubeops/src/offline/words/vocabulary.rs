@@ -236,7 +236,7 @@ pub(super) const VERBS: &[(&str, Verb)] = &[
 ];
 
 /// Whether a word is one of ordinary sentences or commands.
-pub(super) fn is_ordinary(word: &str) -> bool {
+pub(in crate::offline) fn is_ordinary(word: &str) -> bool {
     ORDINARY.contains(word)
 }
 

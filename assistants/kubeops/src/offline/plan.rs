@@ -21,7 +21,7 @@ use crate::conversation::{Conversation, Exchange, Requested, Step};
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Reading, read, without_ruled_out};
+use super::words::{Act, Lexicon, Reading, State, read, without_ruled_out};
 use again::{another_number, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::{amended, kept_after_cancel};
@@ -186,7 +186,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     }
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
-    let reading = of_listed_kind(reading, conversation);
+    let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
     let planner = Planner { conversation, reading };
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
@@ -237,6 +237,28 @@ fn of_listed_kind(reading: Reading, conversation: &Conversation) -> Reading {
         return reading;
     };
     Reading { verb: Some(Verb::Get), kind: Some(kind), is_plural: true, pronoun: false, each: false, ..reading }
+}
+
+/// "And the most?" after "which has the fewest replicas?", and of the names of a superlative, those that exist.
+fn with_other_extreme(mut reading: Reading, conversation: &Conversation) -> Reading {
+    if reading.state.is_some_and(State::is_superlative) && reading.names.len() > 1 {
+        let known = |name: &String| refer::known(conversation, name, Verb::Describe, &reading) != Found::None;
+        let names: Vec<String> = reading.names.iter().filter(|name| known(name)).cloned().collect();
+        return Reading { names, ..reading };
+    }
+    let is_most = reading.has_any(&["most", "highest", "maximum"]);
+    let is_least = reading.has_any(&["least", "fewest", "lowest", "minimum"]);
+    let is_plain = reading.names.is_empty() && reading.state.is_none() && reading.words.len() <= 5;
+    let said = conversation.earlier.last().map(|last| read(&last.said, &Lexicon::of(conversation)));
+    let Some(before) = said.filter(|_| is_plain && is_most != is_least) else { return reading };
+    reading.state = match before.state {
+        Some(State::MostRestarted | State::LeastRestarted) if is_most => Some(State::MostRestarted),
+        Some(State::MostRestarted | State::LeastRestarted) => Some(State::LeastRestarted),
+        Some(State::MostReplicas | State::LeastReplicas) if is_most => Some(State::MostReplicas),
+        Some(State::MostReplicas | State::LeastReplicas) => Some(State::LeastReplicas),
+        _ => return reading,
+    };
+    Reading { verb: Some(Verb::Get), act: None, kind: before.kind, ..reading }
 }
 
 struct Planner<'a> {
@@ -396,6 +418,20 @@ impl Planner<'_> {
         }
         // "Who owns it? Which person?"
         let asks_who = self.reading.words.first().is_some_and(|word| matches!(&**word, "who" | "whos" | "whose"));
+        // "Who deployed portal?"
+        let tells =
+            self.reading.has_any(&["deployed", "changed", "updated", "pushed", "released", "created", "touched"]);
+        if asks_who && tells && !self.reading.names.is_empty() && self.reading.act.is_none() {
+            let is_named = |requested: &Requested| {
+                let name = requested.command.name.as_deref().unwrap_or_default();
+                self.reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3))
+            };
+            let mut requested = self.conversation.earlier.iter().flat_map(|exchange| &exchange.requested);
+            let history = if requested.any(is_named) { self.history() } else { None };
+            return reply(history.unwrap_or_else(|| {
+                "I cannot see who did that: the cluster keeps no names of people, and nothing of it was done in this conversation.".to_owned()
+            }));
+        }
         if asks_who
             && self.reading.verb.is_none_or(|verb| verb == Verb::Get)
             && self.reading.names.is_empty()

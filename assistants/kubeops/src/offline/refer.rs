@@ -9,7 +9,7 @@ use crate::conversation::{Conversation, Exchange};
 use crate::kinds::{SCALABLE, WORKLOADS};
 
 use super::words::{Pick, Reading, State};
-pub(super) use places::{fresh, in_several_places, newly_listed};
+pub(super) use places::{fresh, in_several_places, newly_listed, was_deleted};
 pub(crate) use subjects::spoken_of;
 pub(super) use subjects::{focus, listed, related, running, shown_objects, subjects};
 
@@ -217,6 +217,7 @@ fn other(
 pub(super) fn unhealthy(conversation: &Conversation, reading: &Reading, verb: Verb) -> Found {
     let fits = |object: &ObjectSummary| {
         object.is_unhealthy
+            && (verb.is_read() || !was_deleted(conversation, object))
             && reading.kind.as_ref().is_none_or(|kind| object.kind == *kind)
             && reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace)
     };
@@ -317,6 +318,7 @@ pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Read
         let objects: Vec<ObjectSummary> = unique(listed(exchange))
             .into_iter()
             .map(|object| completed(conversation, object))
+            .filter(|object| verb.is_read() || !was_deleted(conversation, object))
             .filter(|object| reading.kind.as_ref().is_none_or(|kind| object.kind == *kind || *kind != "pods"))
             .filter(|object| reading.namespace.as_ref().is_none_or(|namespace| object.namespace == *namespace))
             .collect();

@@ -21,10 +21,10 @@ pub(super) use clauses::{changes_ruled_out, without_ruled_out};
 pub(super) use lexicon::Lexicon;
 pub(crate) use lexicon::{fit_of_words, may_name_unusual_kind, words_of};
 pub(super) use states::State;
-pub(super) use vocabulary::is_ordinary;
 use text::{
     clean, spelled, take_manifest, take_program, with_letters_joined, without_possessive, without_quotes, words_of_verb,
 };
+pub(super) use vocabulary::is_ordinary;
 
 /// The maximum number of characters that are read.
 const MAX_CHARACTERS: usize = 4_000;

@@ -71,7 +71,7 @@ impl Planner<'_> {
         // What was deleted cannot be shown: the list says what is there instead.
         if matches!(verb, Verb::Get | Verb::Describe)
             && let [object] = &objects[..]
-            && self.was_deleted(object)
+            && refer::was_deleted(self.conversation, object)
         {
             let namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
             return Next::Run(vec![Command { kind: Some(object.kind.clone()), namespace, ..Command::new(Verb::Get) }]);
@@ -176,28 +176,6 @@ impl Planner<'_> {
         let is_named = reading.names.is_empty()
             || reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3));
         is_named && (reading.namespace.is_none() || reading.namespace == command.namespace)
-    }
-
-    /// Whether an object was deleted in this conversation, and not shown since.
-    fn was_deleted(&self, object: &ObjectSummary) -> bool {
-        for exchange in self.conversation.earlier.iter().rev() {
-            let deletes = |step: &crate::conversation::Step| {
-                let command = &step.command;
-                command.verb == Verb::Delete
-                    && step.outcome.is_some()
-                    && command.name.as_ref() == Some(&object.name)
-                    && command.namespace.clone().unwrap_or_default() == object.namespace
-            };
-            if exchange.steps.iter().any(deletes) {
-                return true;
-            }
-            if refer::shown_objects(exchange)
-                .any(|shown| shown.name == object.name && shown.namespace == object.namespace)
-            {
-                return false;
-            }
-        }
-        false
     }
 
     fn has_paused(&self) -> bool {

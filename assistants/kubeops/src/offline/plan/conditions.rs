@@ -278,7 +278,7 @@ fn split_problem(words: &[&str], plain: &[String], at: usize) -> Option<(Conditi
     let mut end = at + 1;
     let mut is_negated = false;
     let mut state = None;
-    while end < plain.len().min(at + 8) && state.is_none() {
+    while end < plain.len().min(at + 10) && state.is_none() {
         match word(end) {
             "not" | "isnt" | "isn't" | "arent" | "aren't" | "doesnt" => is_negated = true,
             "ready" | "healthy" | "running" | "up" | "fine" | "ok" => state = Some(false),
@@ -288,7 +288,7 @@ fn split_problem(words: &[&str], plain: &[String], at: usize) -> Option<(Conditi
             "is" | "are" | "still" | "really" | "of" | "the" | "actually" | "currently" | "completely" | "fully" => {}
             subject if SUBJECTS.contains(&subject) => {}
             // "If checkout in prod is down".
-            _ if plain[end..].iter().take(5).any(|word| matches!(&**word, "is" | "are" | "isnt" | "isn't")) => {}
+            _ if plain[end..].iter().take(7).any(|word| matches!(&**word, "is" | "are" | "isnt" | "isn't")) => {}
             _ => return None,
         }
         end += 1;

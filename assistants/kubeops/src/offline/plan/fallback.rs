@@ -336,6 +336,7 @@ impl Planner<'_> {
         // "Deployments I mean" corrects, and asks for no meaning.
         let is_correction = ["i mean", "i meant", "you mean", "we mean"].iter().any(|phrase| reading.says(phrase));
         let asks = reading.has_any(&["mean", "means", "meaning", "explain"]) && !is_correction
+            || reading.says("what does") && reading.has("do") && reading.names.is_empty()
             || ["what is a", "what is an", "whats a", "whats an", "what are", "is that bad", "difference between"]
                 .iter()
                 .any(|phrase| reading.says(phrase));

@@ -114,6 +114,9 @@ pub(super) fn how_to(reading: &Reading) -> Option<Next> {
         return None;
     }
     let says = |words: &[&str]| words.iter().any(|word| reading.says(word));
+    // "The command to roll a deployment back".
+    let rolls_back = reading.has_any(&["roll", "put", "bring", "go"]) && reading.has("back");
+    let says = |words: &[&str]| says(words) || rolls_back && words.contains(&"rollback");
     let reads = READS.iter().filter(|_| reading.names.is_empty());
     let (_, line, words) =
         USAGES.iter().find(|(words, ..)| says(words)).or_else(|| reads.into_iter().find(|(words, ..)| says(words)))?;

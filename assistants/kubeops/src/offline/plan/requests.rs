@@ -265,11 +265,12 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         return correction.clone();
     }
     // "We pushed 7.2.0. Roll back NOW": the order counts, for what the other sentences name.
-    let order = all
-        .iter()
-        .rev()
-        .find(|sentence| is_change(sentence) && sentence.act.is_none() && !sentence.change_verbs().is_empty());
-    if let Some(order) = order.filter(|_| found.change_verbs().is_empty()) {
+    let order = all.iter().rev().find(|sentence| {
+        // "Please put menu:2.0.1" has no verb of its own, and names the value.
+        let gives_image = sentence.verb == Some(Verb::SetImage) && sentence.image.is_some() && !sentence.asks();
+        is_change(sentence) && sentence.act.is_none() && (!sentence.change_verbs().is_empty() || gives_image)
+    });
+    if let Some(order) = order.filter(|_| found.change_verbs().is_empty() && !is_change(&found)) {
         let mut order = order.clone();
         if order.names.is_empty() && !order.pronoun {
             order.names.clone_from(&whole.names);

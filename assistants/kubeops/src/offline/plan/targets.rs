@@ -258,6 +258,22 @@ impl Planner<'_> {
             !matches!(
                 &***word,
                 "so" | "and"
+                    | "oh"
+                    | "ah"
+                    | "right"
+                    | "well"
+                    | "hm"
+                    | "hmm"
+                    | "cool"
+                    | "great"
+                    | "good"
+                    | "nice"
+                    | "thanks"
+                    | "thx"
+                    | "alright"
+                    | "okay"
+                    | "then"
+                    | "but"
                     | "ok"
                     | "now"
                     | "hola"
@@ -326,6 +342,8 @@ impl Planner<'_> {
         let refers = has_the && !reading.unhealthy && !matches!(reading.kind.as_deref(), Some("namespaces" | "events"));
         match (verb, reading.names.is_empty()) {
             (Verb::Get, true) => reading.kind.is_some() && !refers || reading.unhealthy || self.asks_for_namespace(),
+            // "Which kafka pod restarted the most?"
+            (Verb::Get, false) if reading.state.is_some_and(State::is_superlative) => reading.names.len() == 1,
             (Verb::Get, false) => reading.is_plural || reading.names_several && reading.kind.is_none(),
             (_, is_empty) => is_empty && !reading.pronoun && !(refers && reading.kind.is_some()),
         }

@@ -2,7 +2,7 @@
 
 use crate::cluster::ObjectSummary;
 use crate::command::Verb;
-use crate::conversation::{Conversation, Exchange};
+use crate::conversation::{Conversation, Exchange, Step};
 
 use super::{Found, fitting, listed, shown_objects, subjects, unique};
 
@@ -33,6 +33,26 @@ pub(in crate::offline) fn in_several_places(
         }
     }
     unique(found)
+}
+
+/// Whether an object was deleted in this conversation, and not shown since.
+pub(in crate::offline) fn was_deleted(conversation: &Conversation, object: &ObjectSummary) -> bool {
+    for exchange in conversation.earlier.iter().rev() {
+        let deletes = |step: &Step| {
+            let command = &step.command;
+            command.verb == Verb::Delete
+                && step.outcome.is_some()
+                && command.name.as_ref() == Some(&object.name)
+                && command.namespace.clone().unwrap_or_default() == object.namespace
+        };
+        if exchange.steps.iter().any(deletes) {
+            return true;
+        }
+        if shown_objects(exchange).any(|shown| shown.name == object.name && shown.namespace == object.namespace) {
+            return false;
+        }
+    }
+    false
 }
 
 /// Returns the objects of the newest list that no earlier answer showed: "describe the new one". Of several, those of the workload that the

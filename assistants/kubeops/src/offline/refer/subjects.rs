@@ -125,7 +125,12 @@ pub(in crate::offline) fn focus(
         let fitting: Vec<ObjectSummary> =
             unique(subjects.iter().filter_map(|object| fitting(object, verb, kind)).collect());
         if !fitting.is_empty() {
-            return Found::of(narrowed(conversation, exchange, fitting, verb));
+            let found = narrowed(conversation, exchange, fitting, verb);
+            // "Restart the deployment", after a look at one, and then a list of the pods of several.
+            let is_owner = kind.is_some_and(|kind| kind != "pods" && subjects.iter().all(|object| object.kind != kind));
+            let spoken = kind.filter(|_| is_owner && found.len() > 1 && !verb.is_read());
+            let older = spoken.and_then(|kind| one_of_kind(conversation, exchange, kind, &found));
+            return Found::of(older.map_or(found, |object| vec![object]));
         }
         // A change without a kind is about what was spoken of last, or else nothing: an older object is not guessed.
         if !verb.is_read() && kind.is_none() && !subjects.is_empty() {
@@ -133,6 +138,20 @@ pub(in crate::offline) fn focus(
         }
     }
     Found::None
+}
+
+/// Returns the object of a kind that was spoken of alone before an exchange, if it is one of `candidates`.
+fn one_of_kind(
+    conversation: &Conversation,
+    exchange: &Exchange,
+    kind: &str,
+    candidates: &[ObjectSummary],
+) -> Option<ObjectSummary> {
+    let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
+    let recent = conversation.earlier[..at].iter().rev().take(4).map(subjects);
+    let alone = recent.filter(|objects| objects.len() == 1).flatten().find(|object| object.kind == kind)?;
+    let is_same = |other: &&ObjectSummary| other.name == alone.name && other.namespace == alone.namespace;
+    candidates.iter().find(is_same).cloned()
 }
 
 /// Of several objects of an answer, the one that the question was about: the only one that restarted, that has a problem, or that is

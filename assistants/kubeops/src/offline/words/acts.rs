@@ -79,10 +79,15 @@ impl Reading {
         if HISTORY.iter().any(|phrase| plain.contains(&format!(" {phrase} "))) {
             return Some(Act::History);
         }
+        // "Was my request refused?"
+        let decided = ["refused", "denied", "rejected", "declined", "approved", "accepted", "granted", "expired"];
+        if self.asks() && self.has_any(&["request", "approval"]) && self.has_any(&decided) {
+            return Some(Act::Outcome);
+        }
         if self.forbids() && !self.is_question && !is_change {
             return Some(Act::Spoken);
         }
-        const OUTCOMES: [&str; 47] = [
+        const OUTCOMES: [&str; 50] = [
             "new one there",
             "a fresh one",
             "there a new one",
@@ -90,6 +95,9 @@ impl Reading {
             "a replacement",
             "replacement there",
             "new pod name",
+            "whats the new name",
+            "its new name",
+            "and the new name",
             "did it come up",
             "come back up",
             "came back",
@@ -136,10 +144,11 @@ impl Reading {
             && !self.says("that one")
             && !(self.kind.is_some() && self.asks_presence())
             && matches!(self.verb, None | Some(Verb::Get | Verb::RolloutStatus));
-        let is_participle = self.words.len() <= 2
-            && ["scaled", "restarted", "deleted", "done", "gone", "finished", "worked", "rolled"]
-                .iter()
-                .any(|word| self.words.first().is_some_and(|first| first == word));
+        let is_participle = matches!(joined, "new name" | "the new name")
+            || self.words.len() <= 2
+                && ["scaled", "restarted", "deleted", "done", "gone", "finished", "worked", "rolled"]
+                    .iter()
+                    .any(|word| self.words.first().is_some_and(|first| first == word));
         let asks_outcome = OUTCOMES.iter().any(|phrase| self.says(phrase)) && !self.counts_restarts();
         if self.names.is_empty() && (is_question_of_it || is_participle) || asks_outcome && self.namespace.is_none() {
             return Some(Act::Outcome);
@@ -378,6 +387,7 @@ impl Reading {
             ]) || self.says("thank you"))
             && short
             && !self.is_question
+            && !(self.namespace.is_some() && self.has_any(&["what", "whats", "which", "how", "show", "list"]))
         {
             return Some(Act::Thanks);
         }

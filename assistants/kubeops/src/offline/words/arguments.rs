@@ -56,6 +56,10 @@ impl Reading {
         match name {
             "n" | "namespace" => self.namespace = Some(value.to_lowercase()),
             "A" | "all-namespaces" => self.all_namespaces = true,
+            // "Tail -50 of the api pod".
+            number if number.parse::<u32>().is_ok() && self.has_any(&["tail", "logs", "log", "lines"]) => {
+                self.tail = number.parse().ok();
+            }
             "l" | "selector" => self.selector = Some(value),
             "c" | "container" => self.container = Some(value),
             "p" | "previous" => self.previous = true,
@@ -89,6 +93,28 @@ impl Reading {
         if let Some(at) = at.filter(|_| self.namespace.is_none()) {
             self.namespace = Some(self.word(at).to_owned());
             used[at] = true;
+        }
+        // "And live?": a namespace with the name of an ordinary word.
+        let is_lead =
+            |word: &String| matches!(&**word, "and" | "now" | "what" | "about" | "how" | "in" | "ok" | "then");
+        if let Some((last, lead)) = self.words.split_last()
+            && self.namespace.is_none()
+            && lead.len() <= 2
+            && lead.iter().all(is_lead)
+            && !lead.is_empty()
+            && namespaces.contains(last)
+        {
+            self.namespace = Some(last.clone());
+            used[lead.len()] = true;
+        }
+        // "In games eu" is `games-eu`.
+        let joined = (0..self.words.len().saturating_sub(1)).find_map(|at| {
+            let name = format!("{}-{}", self.word(at), self.word(at + 1));
+            namespaces.contains(&name).then_some((at, name))
+        });
+        if let Some((at, name)) = joined.filter(|_| self.namespace.is_none()) {
+            used[at..at + 2].fill(true);
+            self.namespace = Some(name);
         }
     }
 
@@ -362,7 +388,9 @@ impl Reading {
             let original = &originals[at];
             if let Some((name, value)) = original.split_once('=').filter(|(name, _)| !name.is_empty()) {
                 used[at] = true;
-                if value.contains(':') || value.contains('/') && self.has("image") {
+                let is_env =
+                    name.len() > 1 && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
+                if !is_env && value.contains(':') || value.contains('/') && self.has("image") {
                     self.container = Some(name.to_owned());
                     self.image = Some(value.to_owned());
                 } else {

@@ -58,6 +58,17 @@ impl Reading {
                             | "secret"
                             | "again"
                             | "key"
+                            | "have"
+                            | "has"
+                            | "is"
+                            | "isnt"
+                            | "does"
+                            | "use"
+                            | "uses"
+                            | "run"
+                            | "runs"
+                            | "say"
+                            | "says"
                     ))
             {
                 let pick = match (*pick, count_of(next)) {

@@ -6,7 +6,13 @@ use crate::kinds::{Kind, kind_word};
 use super::vocabulary::{VERBS, is_ordinary};
 
 /// Words that are corrected, besides verbs and kinds.
-const OTHERS: [&str; 24] = [
+const OTHERS: [&str; 30] = [
+    "rollout",
+    "history",
+    "promote",
+    "restarting",
+    "instead",
+    "actually",
     "replicas",
     "namespace",
     "kubectl",

@@ -151,6 +151,11 @@ impl Reading {
             (found, is_several) = ((0..self.words.len()).rev().find_map(state_at), false);
         }
         if found.is_none()
+            && let Some(state) = self.predicate(&state_at)
+        {
+            (found, is_several) = (Some(state), self.has_any(&["ones", "are", "arent"]));
+        }
+        if found.is_none()
             && let Some(state) = self.superlative()
         {
             (found, is_several) = (Some(state), false);
@@ -178,6 +183,32 @@ impl Reading {
             (true, true, false) if is_about_replicas => Some(State::MostReplicas),
             (true, false, true) if is_about_replicas => Some(State::LeastReplicas),
             _ => None,
+        }
+    }
+
+    /// "Which one isn't ready?", "which of them is still pending?"
+    fn predicate(&self, state_at: &dyn Fn(usize) -> Option<State>) -> Option<State> {
+        let asked = self.words.iter().position(|word| word == "which")?;
+        let is_of_list = matches!(self.word(asked + 1), "one" | "ones")
+            || self.word(asked + 1) == "of" && self.has_any(&["them", "those", "these"]);
+        let is_copula = |word: &str| matches!(word, "is" | "isnt" | "are" | "arent" | "was" | "wasnt" | "not");
+        let copula = (asked..self.words.len()).find(|at| is_copula(self.word(*at))).filter(|_| is_of_list)?;
+        let is_negated = self.word(copula).ends_with("nt") || self.words[copula..].iter().any(|word| word == "not");
+        let is_filler =
+            |word: &str| matches!(word, "not" | "still" | "currently" | "actually" | "now" | "even" | "all");
+        let at = (copula + 1..self.words.len()).find(|at| !is_filler(self.word(*at)))?;
+        let ends =
+            self.words[at + 1..].iter().all(|word| is_filler(word) || matches!(&**word, "right" | "atm" | "then"));
+        let state = match self.word(at) {
+            "ready" | "ok" | "okay" | "up" | "fine" => State::Healthy,
+            "down" => State::Unhealthy,
+            _ => state_at(at)?,
+        };
+        match (state, is_negated) {
+            _ if !ends => None,
+            (state, false) => Some(state),
+            (State::Healthy, true) => Some(if self.word(at) == "ready" { State::NotReady } else { State::Unhealthy }),
+            (_, true) => None,
         }
     }
 

@@ -110,6 +110,7 @@ impl Reading {
                     .any(|noun| at_word(noun).is_some())
                 || phrase == "restart"
                     && (self.asks_about_restarts()
+                        || self.counts_restarts()
                         || at_word("restart count").is_some()
                         || at_word("restart counts").is_some())
         };

@@ -275,7 +275,11 @@ fn introduces(text: &str) -> bool {
 /// Returns the search terms of a candidate: the terms of its statements and of the message that it refers to.
 fn terms_of(candidate: &Candidate<'_>) -> Terms {
     match Heading::parse(candidate.heading) {
-        Some(heading) => Terms::new(&statements(candidate.text)).with_context(heading.after.unwrap_or_default()),
+        Some(heading) => {
+            let terms = Terms::new(&statements(candidate.text)).with_context(heading.after.unwrap_or_default());
+            // The question says what "it is teal" is about.
+            if own_answer(candidate.text).is_some() { terms.with_context(candidate.text) } else { terms }
+        }
         None => Terms::new(candidate.text).with_context(candidate.heading),
     }
 }
@@ -291,6 +295,22 @@ pub(crate) fn statements(text: &str) -> String {
     let statements: Vec<&str> = sentences(text).filter(is_statement).collect();
     statements.join(" ")
 }
+
+/// Returns the statement with which a message answers its own question: "What colour is the flag? It is teal."
+pub(crate) fn own_answer(text: &str) -> Option<&str> {
+    let mut all = sentences(text);
+    let asks = all.by_ref().find(|sentence| is_question(sentence))?;
+    let answer = all.next().filter(|sentence| asks.ends_with('?') && !is_question(sentence))?;
+    let utterance = Utterance::new(answer);
+    let refers = matches!(utterance.word(0), "it" | "its" | "hes" | "shes" | "theyre" | "es" | "son")
+        || matches!(utterance.word(0), "he" | "she" | "they" | "that" | "there")
+            && matches!(utterance.word(1), "is" | "are" | "was" | "were" | "has" | "have");
+    let states = utterance.words().len() >= MIN_ANSWER_WORDS && !starts_like_command(answer);
+    (refers && states).then_some(answer)
+}
+
+/// The minimum number of words in a statement with which a message answers its own question.
+const MIN_ANSWER_WORDS: usize = 2;
 
 /// Whether a short sentence is a question without a verb: "staging db port", "4.12 freeze date".
 fn is_verbless_question(sentence: &str) -> bool {

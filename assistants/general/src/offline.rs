@@ -6,9 +6,11 @@ mod documents;
 mod erasure;
 mod facts;
 mod finding;
+mod order;
 mod outcome;
 mod preferences;
 pub(crate) mod quoting;
+mod results;
 mod rewording;
 
 use std::collections::HashSet;
@@ -20,7 +22,7 @@ use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, P
 use threadkeep::{ChatMessage, Role, Value};
 
 use crate::evidence::question::{Question, asks_in_clause, asks_within, has_accented_interrogative, split_questions};
-use crate::evidence::{sentences, spelling};
+use crate::evidence::{own_answer, sentences, spelling};
 pub(crate) use commands::starts_like_command;
 use commands::{ends_like_request, is_command, starts_with_imperative, starts_with_unambiguous_imperative};
 
@@ -106,6 +108,9 @@ fn phrases() -> [Phrases; 2] {
 }
 
 fn answer_or_note(turn: &Turn<'_>) -> String {
+    if let Some(described) = describe_conversation(turn) {
+        return described;
+    }
     match turn.question() {
         text if starts_like_command(&text) || starts_with_unambiguous_imperative(&text) => command_answer(turn),
         text if is_question(&spelling::corrected(&text))
@@ -225,8 +230,24 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
+/// Answers a question about the conversation itself: its results, or the order of what was said. A message that answers its own
+/// question is noted.
+fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
+    let (text, language) = (turn.question(), turn.language(&phrases()));
+    let noted = || match (own_answer(&text)?, language) {
+        (own, Language::English) => Some(format!("{NOTED} You said: “{own}”")),
+        (own, Language::Spanish) => Some(format!("{NOTED_IN_SPANISH} Dijiste: “{own}”")),
+    };
+    noted()
+        .or_else(|| results::describe(&text, turn.earlier(), language))
+        .or_else(|| order::describe(&text, turn.earlier(), language))
+}
+
 /// Declines work that only a language model can do. If quotations answer the message, it is treated as a question: "door code please".
 fn command_answer(turn: &Turn<'_>) -> String {
+    if let Some(described) = describe_conversation(turn) {
+        return described;
+    }
     if let Some(quoted) = short_question_answer(turn) {
         return quoted;
     }
@@ -263,6 +284,9 @@ fn instructions_of(turn: &Turn<'_>) -> String {
 
 /// Answers a question with quotations.
 fn answer(turn: &Turn<'_>) -> String {
+    if let Some(described) = describe_conversation(turn) {
+        return described;
+    }
     let (instructions, language) = (instructions_of(turn), turn.language(&phrases()));
     let mut lines: Vec<String> = Vec::new();
     for question in split_questions(&turn.question()) {

@@ -1,0 +1,245 @@
+//! The order of what the user said in this conversation: "what came right before the flange?", "how many items did I list?".
+
+use threadkeep::core::text::Language;
+use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::{ChatMessage, Role};
+
+use super::results::ordinal;
+use crate::evidence::statements;
+
+/// The maximum number of words in a question for the order.
+const MAX_WORDS: usize = 16;
+/// The minimum number of items in a list within a message.
+const MIN_ITEMS: usize = 3;
+/// The maximum number of words in an item of a list.
+const MAX_ITEM_WORDS: usize = 6;
+
+/// What a question asks for.
+#[derive(Debug, PartialEq)]
+enum Wanted {
+    /// The neighbour of the statement with these words.
+    Neighbour { words: String, is_before: bool },
+    /// The item or message with this ordinal.
+    Nth { word: String, from_list: bool },
+    /// The number of items.
+    Count,
+}
+
+/// Answers a question for the order of what was said; `None` if the message is no such question.
+pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) -> Option<String> {
+    let wanted = wanted(text)?;
+    let said: Vec<String> = earlier
+        .iter()
+        .filter(|message| message.role == Role::User)
+        .map(ChatMessage::plain_text)
+        .filter(|text| !is_question(text))
+        .map(|text| statements(&text))
+        .filter(|text| !text.is_empty())
+        .collect();
+    let quote = |text: &str| match language {
+        Language::English => format!("You said: “{text}”"),
+        Language::Spanish => format!("Dijiste: “{text}”"),
+    };
+    match wanted {
+        Wanted::Neighbour { words, is_before } => {
+            let terms = words_of(&words);
+            let names = |text: &str| {
+                let own = words_of(text);
+                !terms.is_empty() && terms.iter().all(|term| own.contains(term))
+            };
+            let neighbour = |all: &[String]| {
+                let at = all.iter().rposition(|text| names(text))?;
+                let neighbour = if is_before { at.checked_sub(1)? } else { at + 1 };
+                all.get(neighbour).cloned()
+            };
+            let within = said.iter().rev().find(|text| names(text)).map(|text| items(text));
+            match within.filter(|items| items.len() >= MIN_ITEMS) {
+                Some(items) => neighbour(&items),
+                None => neighbour(&said).map(|text| quote(&text)),
+            }
+        }
+        Wanted::Nth { word, from_list } => {
+            let list = if from_list { newest_list(&said)? } else { said.clone() };
+            let at = ordinal(&word, list.len())?;
+            match list.get(at) {
+                Some(item) => Some(quote(item)),
+                None => Some(match language {
+                    Language::English => format!("You named only {} in this conversation.", list.len()),
+                    Language::Spanish => format!("En esta conversación nombraste solo {}.", list.len()),
+                }),
+            }
+        }
+        Wanted::Count => {
+            let list = newest_list(&said)?;
+            Some(format!("{}: {}", list.len(), list.join(", ")))
+        }
+    }
+}
+
+/// Returns the words of a name, in the singular and without articles.
+fn words_of(text: &str) -> Vec<String> {
+    let words = Utterance::new(text).words().iter().map(|word| word.folded.clone()).collect::<Vec<_>>();
+    let is_article = |word: &String| matches!(&**word, "the" | "a" | "an" | "el" | "la" | "los" | "las" | "un" | "una");
+    let singular = |word: String| match word.strip_suffix('s') {
+        Some(singular) if singular.len() > 2 => singular.to_owned(),
+        _ => word,
+    };
+    words.into_iter().filter(|word| !is_article(word)).map(singular).collect()
+}
+
+/// Parses a question for the order.
+fn wanted(text: &str) -> Option<Wanted> {
+    const OPENING: [&str; 33] = [
+        "and",
+        "which",
+        "what",
+        "whats",
+        "who",
+        "one",
+        "item",
+        "thing",
+        "name",
+        "came",
+        "come",
+        "comes",
+        "was",
+        "is",
+        "right",
+        "just",
+        "directly",
+        "immediately",
+        "straight",
+        "listed",
+        "list",
+        "in",
+        "the",
+        "on",
+        "stands",
+        "goes",
+        "so",
+        "step",
+        "entry",
+        "que",
+        "cual",
+        "venia",
+        "va",
+    ];
+    const ORDERING: [&str; 14] = [
+        "came",
+        "come",
+        "comes",
+        "right",
+        "just",
+        "directly",
+        "immediately",
+        "straight",
+        "item",
+        "one",
+        "listed",
+        "list",
+        "step",
+        "entry",
+    ];
+    const ITEMS: [&str; 8] = ["item", "items", "entry", "entries", "step", "steps", "point", "points"];
+    const THINGS: [&str; 6] = ["thing", "things", "message", "note", "fact", "statement"];
+    const SAYING: [&str; 12] =
+        ["told", "said", "mentioned", "say", "tell", "mention", "gave", "give", "asked", "wrote", "listed", "noted"];
+    let message = Utterance::new(text);
+    let words: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
+    if words.is_empty() || words.len() > MAX_WORDS {
+        return None;
+    }
+    let asks = text.trim_end().ends_with('?')
+        || matches!(
+            words[0],
+            "what" | "which" | "whats" | "who" | "how" | "and" | "que" | "cual" | "cuantos" | "cuantas"
+        );
+    let pivot = words.iter().position(|word| matches!(*word, "before" | "after" | "antes" | "despues"));
+    if let Some(at) = pivot.filter(|_| asks) {
+        let opening = &words[..at];
+        let is_order = opening.iter().all(|word| OPENING.contains(word))
+            && opening.iter().any(|word| ORDERING.contains(word))
+            && opening.iter().any(|word| matches!(*word, "which" | "what" | "whats" | "who" | "que" | "cual"));
+        let rest = message.words().get(at + 1)?;
+        let named = text[rest.span.start..].trim_end_matches(['?', '.', '!', ' ']).to_owned();
+        let is_before = matches!(words[at], "before" | "antes");
+        return is_order.then_some(Wanted::Neighbour { words: named, is_before });
+    }
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let by_user = has(&["i", "my", "you"]) && has(&SAYING);
+    let on_list = words.windows(2).any(|pair| matches!(pair, ["the" | "my" | "that", "list"]));
+    let names_place = by_user || on_list;
+    if matches!(words[0], "how" | "and" | "so" | "cuantos" | "cuantas")
+        && words.windows(2).any(|pair| pair == ["how", "many"])
+    {
+        return (has(&ITEMS) || has(&THINGS)).then_some(Wanted::Count).filter(|_| names_place);
+    }
+    let at = words.iter().position(|word| ordinal(word, 1).is_some() || *word == "penultimate")?;
+    let noun = words.get(at + 1)?;
+    let is_named = ITEMS.contains(noun) || THINGS.contains(noun) || *noun == "one";
+    (asks && is_named && names_place)
+        .then(|| Wanted::Nth { word: words[at].to_owned(), from_list: on_list || ITEMS.contains(noun) })
+}
+
+/// Returns the items of a message that is a list: "milk, eggs and bread".
+fn items(text: &str) -> Vec<String> {
+    let list = text.split_once(": ").map_or(text, |(_, list)| list).trim_end_matches(['.', '!']);
+    let parts = list.split([',', ';', '\n']).flat_map(|part| part.split(" and "));
+    let parts: Vec<String> = parts
+        .map(|part| part.trim().trim_start_matches("and ").trim_start_matches("- ").to_owned())
+        .filter(|part| !part.is_empty())
+        .collect();
+    let are_short = parts.iter().skip(1).all(|part| part.split_whitespace().count() <= MAX_ITEM_WORDS);
+    if list.contains([',', ';', '\n']) && are_short { parts } else { Vec::new() }
+}
+
+/// Returns the newest list: the items of one message, or several messages that begin with the same word.
+fn newest_list(said: &[String]) -> Option<Vec<String>> {
+    let first_word = |text: &str| Utterance::new(text).word(0).to_owned();
+    for (at, text) in said.iter().enumerate().rev() {
+        let items = items(text);
+        if items.len() >= MIN_ITEMS {
+            return Some(items);
+        }
+        let series: Vec<String> =
+            said[..=at].iter().filter(|other| first_word(other) == first_word(text)).cloned().collect();
+        if series.len() >= MIN_ITEMS {
+            return Some(series);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(texts: &[&str]) -> Vec<ChatMessage> {
+        texts.iter().map(|text| ChatMessage::text(Role::User, *text)).collect()
+    }
+
+    #[test]
+    fn the_order_of_statements_is_known() {
+        let series = said(&["Note stop 1: Oslo", "Note stop 2: Bergen", "Note stop 3: Tromsø"]);
+        let list = said(&["Shopping list: rice, beans, oil and salt", "The shop closes at nine."]);
+        for (earlier, text, expected) in [
+            (&series, "what came right before Tromsø?", Some("Bergen")),
+            (&series, "and which one was just after Oslo?", Some("Bergen")),
+            (&series, "what was the first thing I told you?", Some("Oslo")),
+            (&series, "how many things did I tell you?", Some("3: ")),
+            (&list, "what comes after beans?", Some("oil")),
+            (&list, "what's the last item on the list?", Some("salt")),
+            (&list, "how many items are on my list?", Some("4: ")),
+            (&list, "what was the last thing I said?", Some("closes at nine")),
+            (&list, "what do I need before the meeting?", None),
+            (&list, "what happens after lunch?", None),
+            (&list, "what was the first flight?", None),
+        ] {
+            let described = describe(text, earlier, Language::English);
+            match expected {
+                Some(part) => assert!(described.as_ref().is_some_and(|it| it.contains(part)), "{text}: {described:?}"),
+                None => assert_eq!(described, None, "{text}"),
+            }
+        }
+    }
+}

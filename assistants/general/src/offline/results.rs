@@ -1,0 +1,478 @@
+//! Results of the calculations of a conversation as subjects: "what was the first result?", "the difference between the last two".
+
+use std::ops::Range;
+
+use threadkeep::core::text::Language;
+use threadkeep::dialogue::Utterance;
+use threadkeep::{ChatMessage, Value};
+
+use crate::calculation::CALCULATOR;
+
+/// A calculation of the conversation.
+#[derive(Clone, Debug, PartialEq)]
+struct Calculation {
+    expression: String,
+    result: String,
+}
+
+/// Returns the calculations of the conversation, oldest first.
+fn calculations(earlier: &[ChatMessage]) -> Vec<Calculation> {
+    let calls: Vec<&str> = earlier
+        .iter()
+        .flat_map(ChatMessage::tool_calls)
+        .filter(|call| call.name == CALCULATOR)
+        .map(|call| call.id.as_str())
+        .collect();
+    let results = earlier.iter().flat_map(ChatMessage::tool_results);
+    results
+        .filter(|result| !result.is_error && calls.contains(&result.call_id.as_str()))
+        .filter_map(|result| {
+            let value: Value = serde_json::from_str(&result.output).ok()?;
+            let text = |field: &str| value[field].as_str().map(str::to_owned);
+            Some(Calculation { expression: text("expression")?, result: text("result")? })
+        })
+        .collect()
+}
+
+/// The results to which words refer.
+#[derive(Clone, Debug, PartialEq)]
+enum Reference {
+    /// One result, counted from the first one.
+    One(usize),
+    /// Several results.
+    Several(Range<usize>),
+}
+
+const NOUNS: [&str; 22] = [
+    "result",
+    "results",
+    "answer",
+    "answers",
+    "figure",
+    "figures",
+    "total",
+    "totals",
+    "number",
+    "numbers",
+    "sum",
+    "amount",
+    "amounts",
+    "value",
+    "values",
+    "calculation",
+    "calculations",
+    "resultado",
+    "resultados",
+    "cuenta",
+    "cuentas",
+    "calculo",
+];
+
+/// Returns the position to which an ordinal refers in a list of a length; `None` if the word is no ordinal.
+pub(super) fn ordinal(word: &str, length: usize) -> Option<usize> {
+    const ORDINALS: [&[&str]; 10] = [
+        &["first", "1st", "original", "primer", "primero", "primera"],
+        &["second", "2nd", "segundo", "segunda"],
+        &["third", "3rd", "tercer", "tercero", "tercera"],
+        &["fourth", "4th", "cuarto", "cuarta"],
+        &["fifth", "5th", "quinto", "quinta"],
+        &["sixth", "6th", "sexto", "sexta"],
+        &["seventh", "7th", "septimo", "septima"],
+        &["eighth", "8th", "octavo", "octava"],
+        &["ninth", "9th", "noveno", "novena"],
+        &["tenth", "10th", "decimo", "decima"],
+    ];
+    match word {
+        "last" | "latest" | "final" | "previous" | "newest" | "ultimo" | "ultima" | "anterior" => length.checked_sub(1),
+        "penultimate" | "penultimo" | "penultima" => length.checked_sub(2),
+        _ => ORDINALS.iter().position(|names| names.contains(&word)),
+    }
+}
+
+fn count(word: &str) -> Option<usize> {
+    let position = ["two", "three", "four", "five"].iter().position(|name| *name == word);
+    position.or_else(|| ["dos", "tres", "cuatro", "cinco"].iter().position(|name| *name == word)).map(|at| at + 2)
+}
+
+fn is_noun(word: &str) -> bool {
+    NOUNS.contains(&word) || matches!(word, "one" | "ones" | "uno" | "una")
+}
+
+fn is_article(word: &str) -> bool {
+    matches!(word, "the" | "that" | "those" | "these" | "my" | "our" | "your" | "el" | "la" | "los" | "las" | "very")
+}
+
+/// Parses a reference to results at a word. Returns it with the index after its last word, and whether a noun names results.
+fn reference_at(message: &Utterance, start: usize, length: usize) -> Option<(Reference, usize, bool)> {
+    let word = |at: usize| message.word(at);
+    let mut at = start;
+    while is_article(word(at)) {
+        at += 1;
+    }
+    let with_noun = |end: usize, reference: Reference| {
+        let has_noun = is_noun(word(end));
+        Some((reference, if has_noun { end + 1 } else { end }, has_noun && NOUNS.contains(&word(end))))
+    };
+    if word(at) == "both" || word(at) == "ambos" || word(at) == "ambas" {
+        let is_pair = length == 2;
+        return is_pair.then(|| with_noun(at + 1, Reference::Several(0..2))).flatten();
+    }
+    if let (Some(position), Some(number)) = (ordinal(word(at), length), count(word(at + 1))) {
+        let range = match position {
+            0 if word(at) != "last" => 0..number,
+            _ => length.checked_sub(number)?..length,
+        };
+        return with_noun(at + 2, Reference::Several(range)).filter(|_| number <= length);
+    }
+    if let (Some(number), true) = (count(word(at)), at > start) {
+        let is_all = number == length;
+        return is_all.then(|| with_noun(at + 1, Reference::Several(0..number))).flatten();
+    }
+    if word(at) == "second" && word(at + 1) == "to" && word(at + 2) == "last" {
+        return with_noun(at + 3, Reference::One(length.checked_sub(2)?));
+    }
+    let position = ordinal(word(at), length)?;
+    // "The one before the last one" ends with an ordinal of its own.
+    let (reference, end, named) = with_noun(at + 1, Reference::One(position))?;
+    Some((reference, end, named))
+}
+
+/// Words that a question for results may contain beside references and nouns.
+const QUESTION_WORDS: [&str; 57] = [
+    "what",
+    "whats",
+    "which",
+    "was",
+    "were",
+    "is",
+    "are",
+    "did",
+    "do",
+    "you",
+    "we",
+    "i",
+    "get",
+    "got",
+    "have",
+    "had",
+    "of",
+    "all",
+    "so",
+    "far",
+    "the",
+    "and",
+    "again",
+    "please",
+    "remind",
+    "me",
+    "give",
+    "list",
+    "show",
+    "very",
+    "that",
+    "those",
+    "calculated",
+    "calculate",
+    "come",
+    "came",
+    "to",
+    "then",
+    "for",
+    "ok",
+    "just",
+    "your",
+    "our",
+    "my",
+    "a",
+    "cual",
+    "cuales",
+    "fue",
+    "fueron",
+    "era",
+    "el",
+    "la",
+    "los",
+    "y",
+    "de",
+    "todos",
+    "dime",
+];
+
+/// Answers a question for results of the conversation; `None` if the message is no such question.
+pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) -> Option<String> {
+    let known = calculations(earlier);
+    let message = Utterance::new(text);
+    let length = known.len();
+    let words = message.words().len();
+    if known.is_empty() || words == 0 || words > MAX_WORDS {
+        return None;
+    }
+    let continues =
+        last_reply(earlier).is_some_and(|reply| [PREFIX, PREFIX_IN_SPANISH].iter().any(|it| reply.starts_with(it)));
+    let mut named = false;
+    let mut found: Option<Reference> = None;
+    let mut extreme = None;
+    let mut at = 0;
+    while at < words {
+        match reference_at(&message, at, length) {
+            Some((reference, end, has_noun)) if found.is_none() => {
+                (found, at, named) = (Some(reference), end, named || has_noun);
+            }
+            _ => {
+                let word = message.word(at);
+                match word {
+                    "bigger" | "biggest" | "larger" | "largest" | "highest" | "higher" | "mayor" => {
+                        extreme = Some(true)
+                    }
+                    "smaller" | "smallest" | "lowest" | "lower" | "menor" => extreme = Some(false),
+                    _ if is_noun(word) => named |= NOUNS.contains(&word),
+                    _ if QUESTION_WORDS.contains(&word) => {}
+                    _ => return None,
+                }
+                at += 1;
+            }
+        }
+    }
+    let asks = matches!(
+        message.word(0),
+        "what" | "whats" | "which" | "and" | "list" | "show" | "give" | "remind" | "cual" | "cuales" | "dime" | "y"
+    ) || text.trim_end().ends_with('?');
+    // "The results" without an ordinal are all of them; "what is the answer" asks about something else.
+    let lists = message.words().iter().any(|word| word.folded.starts_with("result") && word.folded.ends_with('s'))
+        || extreme.is_some();
+    if !asks || !(named || continues && found.is_some()) || found.is_none() && !lists {
+        return None;
+    }
+    let meant = match found.unwrap_or(Reference::Several(0..length)) {
+        Reference::One(position) => position..position + 1,
+        Reference::Several(range) => range,
+    };
+    let Some(meant_results) = known.get(meant.clone()) else {
+        return Some(match language {
+            Language::English => format!("There are only {length} results in this conversation."),
+            Language::Spanish => format!("En esta conversación solo hay {length} resultados."),
+        });
+    };
+    let by_value = |calculation: &&Calculation| calculation.result.parse::<f64>().ok();
+    let chosen: Vec<&Calculation> = match extreme {
+        None => meant_results.iter().collect(),
+        Some(is_largest) => {
+            let order = |one: &&Calculation, other: &&Calculation| {
+                by_value(one).partial_cmp(&by_value(other)).unwrap_or(std::cmp::Ordering::Equal)
+            };
+            let chosen =
+                if is_largest { meant_results.iter().max_by(order) } else { meant_results.iter().min_by(order) };
+            chosen.into_iter().collect()
+        }
+    };
+    let prefix = if language == Language::English { PREFIX } else { PREFIX_IN_SPANISH };
+    let lines: Vec<String> =
+        chosen.iter().map(|calculation| format!("{} = {}", calculation.expression, calculation.result)).collect();
+    Some(format!("{prefix} {}", lines.join("\n")))
+}
+
+const PREFIX: &str = "Calculated in this conversation:";
+const PREFIX_IN_SPANISH: &str = "Calculado en esta conversación:";
+/// The maximum number of words in a question for results.
+const MAX_WORDS: usize = 14;
+
+fn last_reply(earlier: &[ChatMessage]) -> Option<String> {
+    let reply = earlier.iter().rev().find(|message| message.role == threadkeep::Role::Assistant)?;
+    Some(reply.plain_text())
+}
+
+/// Returns the calculation that a message means with results of the conversation: "the difference between the last two",
+/// "divide the first result by the second", "what percentage of the first one is that".
+pub(super) fn complete(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let known = calculations(earlier);
+    let message = Utterance::new(text);
+    let count = message.words().len();
+    if known.is_empty() || count > MAX_WORDS {
+        return None;
+    }
+    let mut references: Vec<(Range<usize>, Reference)> = Vec::new();
+    let mut at = 0;
+    while at < count {
+        match reference_at(&message, at, known.len()) {
+            Some((reference, end, _)) => {
+                references.push((at..end, reference));
+                at = end;
+            }
+            None => at += 1,
+        }
+    }
+    let rest: Vec<(usize, &str)> = (0..count)
+        .filter(|at| !references.iter().any(|(words, _)| words.contains(at)))
+        .map(|at| (at, message.word(at)))
+        .collect();
+    let pronoun = rest.iter().find(|(at, word)| {
+        let is_last = *at + 1 == count;
+        matches!(*word, "it" | "this" | "eso")
+            || *word == "that" && (is_last || at.checked_sub(1).is_none_or(|before| message.word(before) != "is"))
+    });
+    if let (Some((at, _)), 1) = (pronoun, references.len()) {
+        references.push((*at..*at + 1, Reference::One(known.len() - 1)));
+        references.sort_by_key(|(words, _)| words.start);
+    }
+    let has = |wanted: &[&str]| rest.iter().any(|(_, word)| wanted.contains(word));
+    // Every other word belongs to the question.
+    let operation = |word: &str| OPERATION_WORDS.contains(&word) || QUESTION_WORDS.contains(&word) || is_noun(word);
+    if !rest.iter().all(|(_, word)| operation(word) || matches!(*word, "it" | "this" | "eso")) {
+        return None;
+    }
+    let values: Vec<&str> = references
+        .iter()
+        .flat_map(|(_, reference)| match reference {
+            Reference::One(position) => *position..*position + 1,
+            Reference::Several(range) => range.clone(),
+        })
+        .map(|position| known.get(position).map(|calculation| calculation.result.as_str()))
+        .collect::<Option<_>>()?;
+    if let [(_, Reference::Several(_))] = &references[..]
+        && has(&["average", "mean", "promedio", "media"])
+    {
+        return Some(format!("({})/{}", values.join("+"), values.len()));
+    }
+    let is_sum = has(&["sum", "add", "together", "altogether", "combined", "plus", "suma", "juntos", "mas"]);
+    if values.len() > 1 && is_sum {
+        return Some(values.join("+"));
+    }
+    let [first, second] = values[..] else { return None };
+    let number = |text: &str| text.parse::<f64>().unwrap_or_default();
+    let is_percentage = has(&["percentage", "percent", "porcentaje"]);
+    match () {
+        // "What percentage of the first is the second", "the second as a percentage of the first"
+        () if is_percentage && has(&["as", "como"]) => Some(format!("{first}/{second}*100")),
+        () if is_percentage => Some(format!("{second}/{first}*100")),
+        () if has(&["difference", "apart", "diferencia"]) => {
+            let (more, less) = if number(first) >= number(second) { (first, second) } else { (second, first) };
+            Some(format!("{more}-{less}"))
+        }
+        () if has(&["subtract", "deduct", "resta"]) && has(&["from", "a"]) => Some(format!("{second}-{first}")),
+        () if has(&["minus", "less", "menos"]) => Some(format!("{first}-{second}")),
+        () if has(&["product", "times", "multiply", "multiplied", "por", "producto"]) => {
+            Some(format!("{first}*{second}"))
+        }
+        () if has(&["divide", "divided", "over", "ratio", "entre"]) => Some(format!("{first}/{second}")),
+        () => None,
+    }
+}
+
+/// Words of operations on results.
+const OPERATION_WORDS: [&str; 43] = [
+    "difference",
+    "between",
+    "sum",
+    "add",
+    "together",
+    "altogether",
+    "combined",
+    "plus",
+    "average",
+    "mean",
+    "minus",
+    "less",
+    "subtract",
+    "deduct",
+    "from",
+    "product",
+    "times",
+    "multiply",
+    "multiplied",
+    "divide",
+    "divided",
+    "by",
+    "over",
+    "ratio",
+    "percentage",
+    "percent",
+    "as",
+    "apart",
+    "how",
+    "much",
+    "now",
+    "promedio",
+    "media",
+    "suma",
+    "juntos",
+    "mas",
+    "menos",
+    "resta",
+    "por",
+    "producto",
+    "entre",
+    "diferencia",
+    "porcentaje",
+];
+
+#[cfg(test)]
+mod tests {
+    use threadkeep::{JsonText, Part, Role, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn conversation(results: &[(&str, &str)]) -> Vec<ChatMessage> {
+        let exchange = |(at, (expression, result)): (usize, &(&str, &str))| {
+            let arguments = JsonText::from(&serde_json::json!({"expression": expression}));
+            let call = ToolCall { id: format!("c{at}"), name: CALCULATOR.to_owned(), arguments };
+            let output = serde_json::json!({"expression": expression, "result": result}).to_string();
+            let result = ToolResult { call_id: call.id.clone(), output, is_error: false };
+            [
+                ChatMessage {
+                    role: Role::Assistant,
+                    parts: vec![Part::ToolCall(call)],
+                    ..ChatMessage::text(Role::Assistant, "")
+                },
+                ChatMessage {
+                    role: Role::Tool,
+                    parts: vec![Part::ToolResult(result)],
+                    ..ChatMessage::text(Role::Tool, "")
+                },
+            ]
+        };
+        results.iter().enumerate().flat_map(exchange).collect()
+    }
+
+    #[test]
+    fn results_are_described() {
+        let earlier = conversation(&[("3*8", "24"), ("24+6", "30"), ("30/4", "7.5")]);
+        for (text, expected) in [
+            ("what was the first result again?", Some("24")),
+            ("and what did the second calculation come to?", Some("30")),
+            ("what were the last two results?", Some("7.5")),
+            ("which result was the smallest?", Some("7.5")),
+            ("what is the last figure?", Some("7.5")),
+            ("cuál fue el primer resultado?", Some("24")),
+            ("what was the fifth result?", Some("only 3")),
+            ("what was the result of the first exam?", None),
+            ("what is the answer?", None),
+            ("what number is the first house?", None),
+            ("the first result was wrong because of rain", None),
+        ] {
+            let described = describe(text, &earlier, Language::English);
+            match expected {
+                Some(part) => assert!(described.as_ref().is_some_and(|it| it.contains(part)), "{text}: {described:?}"),
+                None => assert_eq!(described, None, "{text}"),
+            }
+        }
+        assert_eq!(describe("what was the first result?", &[], Language::English), None);
+    }
+
+    #[test]
+    fn calculations_with_results_are_completed() {
+        let earlier = conversation(&[("3*8", "24"), ("24+6", "30")]);
+        for (text, expected) in [
+            ("what is the difference between the two?", Some("30-24")),
+            ("divide the second result by the first", Some("30/24")),
+            ("subtract the first result from the second", Some("30-24")),
+            ("add the first and the last", Some("24+30")),
+            ("what's the average of both results?", Some("(24+30)/2")),
+            ("that as a percentage of the first result", Some("30/24*100")),
+            ("what percentage of the first result is that?", Some("30/24*100")),
+            ("add the two eggs", None),
+            ("the difference between the first house and the second", None),
+        ] {
+            assert_eq!(complete(text, &earlier).as_deref(), expected, "{text}");
+        }
+    }
+}

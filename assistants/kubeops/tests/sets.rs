@@ -40,7 +40,7 @@ async fn dialogues_of_the_fourth_set_pass() {
 /// 222 of 280 turns passed at the first run, with 5 wrong requests and 3 wrong changes, of which the worst kinds are fixed.
 #[tokio::test]
 async fn dialogues_of_the_fifth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/set-5.json"), least_percent: 79 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/set-5.json"), least_percent: 87 })).await;
 }
 
 /// 172 of 234 required turns passed at the first run, with 4 wrong requests and 4 wrong changes, which are fixed.
@@ -65,7 +65,7 @@ async fn dialogues_of_the_eighth_set_pass() {
 /// 188 of 232 required turns passed at the first run.
 #[tokio::test]
 async fn dialogues_of_the_ninth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/set-9.json"), least_percent: 80 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/set-9.json"), least_percent: 93 })).await;
 }
 
 /// 169 of 204 required turns passed at the first run.

@@ -23,6 +23,7 @@ pub(super) const NOT_UNDERSTOOD: &str = "I did nothing, because I cannot find a 
     example “list pods in prod”, “describe the nginx pod”, “logs of the payments deployment” or “scale web to 3”.";
 pub(super) const SECRET_VALUE: &str =
     "I never show values of secrets. I can list the keys: “which keys are in secret NAME?”";
+pub(super) const NOTHING_WAITS: &str = "There is no request that waits for an approval.";
 pub(super) const NOTHING_BEFORE: &str = "I have not requested a change in this conversation.";
 
 /// Returns the requests that wait for an approval, oldest first.

@@ -77,6 +77,20 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
     }
 }
 
+/// "Describe orders there": in the namespace that the conversation is about, if it has such an object.
+fn with_place_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
+    let is_plain = reading.namespace.is_none() && reading.names.len() == 1 && reading.verb.is_some();
+    if !is_plain || !reading.has("there") || reading.asks() || reading.act.is_some() {
+        return reading;
+    }
+    let there = Reading { namespace: refer::last_namespace(conversation), ..reading.clone() };
+    let verb = reading.verb.unwrap_or(Verb::Describe);
+    match refer::known(conversation, &reading.names[0], verb, &there) {
+        Found::None => reading,
+        _ => there,
+    }
+}
+
 /// Whether a message changes the newest request.
 pub(super) fn amends(message: &str, conversation: &Conversation) -> bool {
     amended(&read_request(message, &Lexicon::of(conversation)), conversation).is_some()
@@ -184,6 +198,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(reading) = asked.of_another_kind().or_else(|| asked.as_was_explained()) {
         return Planner { conversation, reading }.wanted();
     }
+    let request = with_place_spoken_of(request, conversation);
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
@@ -316,7 +331,7 @@ impl Planner<'_> {
         let reading = &self.reading;
         let is_read = reading.verb.is_none_or(Verb::is_read);
         let asks_what = reading.verb.is_some_and(|verb| is_read && text == answers::ask_what(verb));
-        let is_consent = reading.act == Some(Act::Consent) && answers::pending(self.conversation).is_none();
+        let is_consent = text == answers::NOTHING_WAITS;
         is_read && (text == answers::NOT_UNDERSTOOD || asks_what) || is_consent && reading.asks()
     }
 
@@ -465,6 +480,9 @@ impl Planner<'_> {
         {
             return self.namespace_contents();
         }
+        if let Some(next) = self.count_of_list() {
+            return next;
+        }
         if let Some(next) = self.in_several_namespaces() {
             return next;
         }
@@ -563,7 +581,7 @@ impl Planner<'_> {
             Act::Refused(reason) => reply(format!("I cannot do that from a chat: {reason}.")),
             Act::Consent => match answers::pending(self.conversation) {
                 Some(requested) => reply(answers::waiting(requested)),
-                None => reply("There is no request that waits for an approval."),
+                None => reply(answers::NOTHING_WAITS),
             },
             Act::Refusal => match answers::pending(self.conversation) {
                 Some(requested) => reply(format!(
@@ -604,7 +622,9 @@ impl Planner<'_> {
                     };
                     self.run_or_answer(self.named_namespaces().into_iter().map(list).collect())
                 }
-                None => reply("To compare, list the same kind in two namespaces first. Which ones do you mean?"),
+                None => self.compare_with_place().unwrap_or_else(|| {
+                    reply("To compare, list the same kind in two namespaces first. Which ones do you mean?")
+                }),
             },
             Act::Align => self.align(),
             Act::Why => self.why(),

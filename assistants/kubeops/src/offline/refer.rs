@@ -131,6 +131,13 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
     if reading.unhealthy && list.iter().any(|object| object.is_unhealthy) {
         list.retain(|object| object.is_unhealthy);
     }
+    // "The second gpu node": of those that have the name.
+    if let [name] = &reading.names[..] {
+        let has_name = |object: &ObjectSummary| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3);
+        if list.iter().any(has_name) {
+            list.retain(has_name);
+        }
+    }
     let found = match pick {
         Pick::At(at) => list.get(at).cloned(),
         Pick::Last => list.last().cloned(),

@@ -80,8 +80,10 @@ pub(super) fn is_exclamation(word: &str) -> bool {
 /// Whether a message corrects the request before it.
 fn corrects(reading: &Reading) -> bool {
     let asks = reading.is_question
-        || reading
-            .has_any(&["what", "which", "how", "why", "who", "when", "where", "show", "list", "describe", "logs"]);
+        || reading.has_any(&[
+            "what", "which", "how", "why", "who", "when", "where", "whats", "hows", "wheres", "whens", "show", "list",
+            "describe", "logs",
+        ]);
     let is_social =
         matches!(reading.act, Some(Act::Thanks | Act::Greeting | Act::Consent | Act::Outcome | Act::Capabilities));
     let first = reading.words.iter().find(|word| !OPENINGS.contains(&&***word));

@@ -408,6 +408,14 @@ impl Reading {
         reading
     }
 
+    /// "5 is too many": not an addition.
+    pub(super) fn is_too_much(&self) -> bool {
+        self.words.windows(2).any(|pair| {
+            let is_degree = matches!(&*pair[1], "many" | "much" | "few" | "little" | "high" | "low" | "big" | "small");
+            pair[0] == "too" && is_degree
+        })
+    }
+
     /// Returns the namespaces that a message rules out: "not in prod", "anywhere but staging".
     pub(super) fn places_ruled_out(&self, namespaces: &[String]) -> Vec<String> {
         let is_filler = |word: &str| matches!(word, "in" | "on" | "for" | "from" | "the" | "of" | "any" | "that");

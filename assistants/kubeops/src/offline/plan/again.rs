@@ -82,6 +82,17 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     {
         return None;
     }
+    // "And web, hows that doing", "web looks fine too": a question or a statement asks for no change.
+    let asks_in_passing =
+        reading.has_any(&["how", "hows", "what", "whats", "why", "when", "where", "which", "who", "doing", "status"]);
+    let states = reading.has_any(&[
+        "is", "are", "was", "were", "looks", "look", "seems", "has", "had", "runs", "works", "fails", "crashes",
+        "isnt", "arent", "fine", "busy", "slow", "broken",
+    ]);
+    let repeats = reading.says("same for") || reading.says("the same") || reading.has("do") || corrects;
+    if asks_in_passing && !corrects && !reading.says("what about") && !reading.says("how about") || states && !repeats {
+        return None;
+    }
     // "And the logs?", "now 5 lines": about something else.
     let is_about_logs =
         reading.tail.is_some() || reading.since_seconds.is_some() || reading.previous || reading.as_yaml;

@@ -191,9 +191,12 @@ impl Planner<'_> {
         if objects.len() != 2 * names.len() {
             return None;
         }
-        let is_joined = whole.words.windows(3).any(|three| {
-            let joins = matches!(&*three[1], "and" | "&" | "plus");
-            joins && known(&three[0]).is_some() && known(&three[2]).is_some()
+        // "In shop and in shop-test".
+        let words: Vec<&String> =
+            whole.words.iter().filter(|word| !matches!(&***word, "in" | "on" | "the" | "also")).collect();
+        let is_joined = words.windows(3).any(|three| {
+            let joins = matches!(&**three[1], "and" | "&" | "plus");
+            joins && known(three[0]).is_some() && known(three[2]).is_some()
         });
         // The namespaces are in another sentence than the change.
         let is_apart = !reading.words.iter().any(|word| known(word).is_some());
@@ -209,6 +212,17 @@ impl Planner<'_> {
             return Some(planner.run_or_answer(commands));
         }
         (is_apart && whole.words.len() > reading.words.len()).then(|| reply(answers::ask_which(&objects)))
+    }
+
+    /// "Compare it with staging": the object that was spoken of, in its namespace and in the one that the message names.
+    pub(super) fn compare_with_place(&self) -> Option<Next> {
+        let there = self.reading.namespace.clone()?;
+        let Found::One(object) = refer::focus(self.conversation, Verb::RolloutStatus, None, None) else { return None };
+        if object.namespace == there {
+            return None;
+        }
+        let twin = ObjectSummary { namespace: there, ..object.clone() };
+        Some(self.run_or_answer(vec![self.command(Verb::Get, &object), self.command(Verb::Get, &twin)]))
     }
 
     /// "Do that for api in prod", after a question how it is done: the change that was explained.

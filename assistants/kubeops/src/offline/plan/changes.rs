@@ -19,6 +19,9 @@ impl Planner<'_> {
             }
             return reply("To how many replicas?");
         }
+        if verb == Verb::SetResources && self.reading.limits.is_empty() && self.reading.requests.is_empty() {
+            return reply("Please say the amount, for example 512Mi of memory or 500m of CPU. To how much?");
+        }
         if verb == Verb::SetImage && self.reading.image.is_none() && self.reading.version.is_none() {
             return reply("Which image?");
         }

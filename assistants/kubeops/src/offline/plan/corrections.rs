@@ -32,7 +32,8 @@ const CORRECTIONS: [&str; 16] = [
 ];
 
 /// Words around a bare value that corrects a request: "should be prod", "my bad, 5 i meant".
-const AROUND_VALUE: [&str; 73] = [
+const AROUND_VALUE: [&str; 74] = [
+    "or",
     "the",
     "one",
     "in",
@@ -108,9 +109,9 @@ const AROUND_VALUE: [&str; 73] = [
     "mate",
 ];
 /// Words that say that a request was a mistake, so that the rest of the message may be any ordinary words.
-const MISTAKES: [&str; 15] = [
-    "wrong", "supposed", "mixed", "confused", "mistake", "typo", "mistyped", "typed", "fingers", "meant", "intended",
-    "wanted", "shouldve", "misspoke", "instead",
+const MISTAKES: [&str; 16] = [
+    "overkill", "wrong", "supposed", "mixed", "confused", "mistake", "typo", "mistyped", "typed", "fingers", "meant",
+    "intended", "wanted", "shouldve", "misspoke", "instead",
 ];
 
 /// Whether a message consists of a value for a waiting request and of words around it, and says nothing else: "sry, prod", "5 not 3".
@@ -122,14 +123,15 @@ pub(super) fn is_bare_value(reading: &Reading, conversation: &Conversation, requ
         !matches!(verb, Verb::Get | Verb::Scale) || reading.has_any(&["scale", "show", "list", "get", "see", "check"])
     });
     // "And prod", "now prod": in addition.
-    let adds = reading.has_any(&["too", "also", "same", "both", "and", "plus", "again"])
+    let adds = reading.has_any(&["also", "same", "both", "and", "plus", "again"])
+        || reading.has("too") && !reading.is_too_much()
         || reading.words.first().is_some_and(|word| matches!(&**word, "now" | "then" | "next"));
     let is_plain =
         reading.kind.as_deref().is_none_or(|kind| kind == "namespaces") && !reading.asks() && !adds && !is_verb;
     if !waits || !is_plain || reading.is_question || reading.has_condition() || reading.forbids() {
         return false;
     }
-    let is_mistake = reading.has_any(&MISTAKES) && reading.words.len() <= 11;
+    let is_mistake = (reading.has_any(&MISTAKES) || reading.is_too_much()) && reading.words.len() <= 11;
     let is_around = |word: &&String| {
         AROUND_VALUE.contains(&&***word)
             || CORRECTIONS.contains(&&***word)
@@ -199,7 +201,9 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
         Some(Verb::Scale) => reading.has("scale") && !reading.pronoun,
         Some(verb) => verb != requested.command.verb,
     };
-    let adds = reading.has_any(&["too", "also", "same", "both"]) || reading.says("as well");
+    let adds = reading.has_any(&["also", "same", "both"])
+        || reading.says("as well")
+        || reading.has("too") && !reading.is_too_much();
     let is_open = waits(requested);
     // "Finance says max 6. so 6": a value for the pending request, and nothing else.
     let gives_value = is_open
@@ -257,6 +261,10 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
         if let (Verb::RolloutUndo, Some(revision)) = (command.verb, reading.revision) {
             is_changed = true;
             command.revision = Some(revision);
+        } else if command.verb == Verb::RolloutUndo && reading.has_any(&["previous", "prior", "before"]) {
+            // "The previous revision, not 1".
+            is_changed |= command.revision.is_some();
+            command.revision = None;
         }
         let is_known =
             |name: &&String| conversation.namespaces.contains(name) || command.namespace.as_ref() == Some(*name);
@@ -326,7 +334,13 @@ fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Com
                 .count()
                 > 1
         };
-        reading.words.iter().position(|word| own(word) && !is_shared(word) && word != "a")
+        // "Only shop-test", of requests in two namespaces.
+        let is_place = |word: &str| {
+            let in_place = |one: &Requested| one.command.namespace.as_deref() == Some(word);
+            in_place(requested) && !waiting.iter().all(|other| in_place(other))
+        };
+        let by_name = reading.words.iter().position(|word| own(word) && !is_shared(word) && word != "a");
+        by_name.or_else(|| reading.words.iter().position(|word| is_place(word)))
     };
     let is_kept =
         |at: usize| reading.words[at.saturating_sub(3)..at].iter().any(|word| matches!(&**word, "only" | "just"));
@@ -388,7 +402,7 @@ fn corrected_object(
     {
         return refer::related(conversation, &requested.command, kind).map(Some);
     }
-    for name in &reading.names {
+    for name in reading.names.iter().filter(|name| !conversation.namespaces.contains(name)) {
         let looks_like_name = name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
         match refer::known(conversation, name, requested.command.verb, reading) {
             Found::One(object) if named.is_none() => named = Some(object),

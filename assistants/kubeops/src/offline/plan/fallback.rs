@@ -416,7 +416,8 @@ impl Planner<'_> {
 
     /// Returns the owner of a pod that an earlier answer showed.
     fn owner_of(&self, name: &str) -> Option<(String, String)> {
-        let mut shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+        let shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+        let mut shown = shown.chain(self.conversation.mentioned.iter().flatten());
         shown.find(|object| object.kind == "pods" && object.name == name).and_then(|object| object.owner.clone())
     }
 }

@@ -194,6 +194,11 @@ impl Planner<'_> {
 
     /// "Why?": a look at what the last answer showed to be wrong.
     pub(super) fn why(&self) -> Next {
+        // "Why is the site down? ns www": what is in the namespace.
+        let is_place = self.reading.namespace.is_some() && self.reading.names.is_empty() && !self.reading.pronoun;
+        if is_place && self.reading.pick.is_none() && self.reading.state.is_none() {
+            return self.namespace_contents();
+        }
         let failed =
             self.conversation.earlier.last().and_then(|last| last.steps.iter().rev().find(|step| step.error.is_some()));
         if let Some(Step { error: Some(error), command, .. }) = failed.filter(|step| !step.command.verb.is_read()) {

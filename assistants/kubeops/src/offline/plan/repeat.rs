@@ -204,6 +204,48 @@ impl Planner<'_> {
     }
 }
 
+impl Planner<'_> {
+    /// "How many is that?", "how many aren't running?": of the list that was shown last.
+    pub(super) fn count_of_list(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let is_open = reading.names.is_empty() && reading.kind.is_none() && reading.namespace.is_none();
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
+        let list =
+            last.steps.iter().rev().find(|step| step.command.verb == Verb::Get && step.command.name.is_none())?;
+        let objects = list.outcome.as_ref().map(|outcome| &outcome.objects).filter(|objects| !objects.is_empty())?;
+        let is_brief = reading.words.len() <= 6 && reading.act.is_none();
+        if !is_open || !is_brief || !reading.counts || reading.verb.is_some_and(|verb| !verb.is_read()) {
+            return None;
+        }
+        let fits = |words: &[&str]| reading.has_any(words);
+        let is_negated = fits(&["not", "arent", "isnt", "dont", "werent"]);
+        let is_healthy = fits(&["ready", "running", "healthy", "ok", "up", "fine"]);
+        let is_unhealthy = reading.unhealthy || fits(&["down", "unready", "unhealthy"]);
+        if !is_healthy && !is_unhealthy {
+            let counts_them = [
+                "how many is that",
+                "how many are that",
+                "how many are they",
+                "how many are those",
+                "how many are there",
+                "how many in total",
+                "how many",
+            ];
+            let joined = reading.words.join(" ");
+            return counts_them.contains(&&*joined).then(|| self.run_or_answer(vec![list.command.clone()]));
+        }
+        let wanted = is_unhealthy || is_negated;
+        let found: Vec<&str> = objects
+            .iter()
+            .filter(|object| object.is_unhealthy == wanted && !matches!(&*object.state, "Completed" | "Succeeded"))
+            .map(|object| &*object.name)
+            .collect();
+        let what = if wanted { "not healthy" } else { "healthy" };
+        let names = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
+        Some(reply(format!("{} of the {} in the last list are {what}{names}.", found.len(), objects.len())))
+    }
+}
+
 /// "What's left there?": the list of what the last change or list was about.
 fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Command> {
     let asks = ["whats left", "what is left", "whats still", "what remains", "who is left", "what else is"]

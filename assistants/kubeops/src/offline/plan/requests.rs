@@ -229,7 +229,9 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         }
         // "Don't restart it, just show me what it says".
         let told = message.split([',', '.', ';', '!', '?']).rev().map(read).find(|clause| {
-            clause.verb.is_some_and(Verb::is_read)
+            // "Just tell me how web is doing".
+            let asks = clause.has_any(&["how", "hows", "what", "whats", "which"]) && !clause.names.is_empty();
+            (clause.verb.is_some_and(Verb::is_read) || clause.verb.is_none() && asks)
                 && clause.act.is_none()
                 && (clause.pronoun || !clause.names.is_empty())
         });

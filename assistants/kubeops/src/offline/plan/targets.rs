@@ -53,6 +53,15 @@ impl Planner<'_> {
                 return Targets::Objects(vec![ObjectSummary { kind, name, namespace, ..ObjectSummary::default() }]);
             }
         }
+        // "Restart the crashing one", and then "no, delete it": the pod, not the workload that would have been restarted.
+        if verb == Verb::Delete
+            && kind.is_none()
+            && self.reading.pronoun
+            && self.reading.names.is_empty()
+            && let Some(pod) = self.pod_of_last_request()
+        {
+            return Targets::Objects(vec![pod]);
+        }
         // "What did its pod say?", about a job: the logs of its pods.
         if verb == Verb::Logs && kind == Some("pods") && self.reading.names.is_empty() && self.reading.says("its pod") {
             let reading = Reading { kind: None, ..self.reading.clone() };
@@ -128,6 +137,27 @@ impl Planner<'_> {
             return self.only_one(verb);
         }
         self.found(found, verb)
+    }
+
+    /// Returns the pod by which the newest request named a workload: "restart the crashing one". `None` if it named the workload.
+    fn pod_of_last_request(&self) -> Option<ObjectSummary> {
+        let last = self.conversation.earlier.last().filter(|last| last.requested.len() == 1)?;
+        let said = read(&last.said, &Lexicon::of(self.conversation));
+        let is_workload = last.requested[0].command.kind.as_deref() != Some("pods");
+        if !is_workload || !said.names.is_empty() || said.kind.as_deref().is_some_and(|kind| kind != "pods") {
+            return None;
+        }
+        let mut before = self.conversation.clone();
+        before.earlier.pop();
+        let found = match (said.pick, said.state) {
+            (Some(pick), _) => refer::picked(&before, pick, &said, Verb::Describe),
+            (None, Some(state)) => refer::in_state(&before, state, &said, Verb::Describe),
+            (None, None) => refer::focus(&before, Verb::Describe, said.kind.as_deref(), None),
+        };
+        match found {
+            Found::One(object) if object.kind == "pods" => Some(object),
+            _ => None,
+        }
     }
 
     /// "Delete the crashing pod", before any list was shown: reads the pods with problems.

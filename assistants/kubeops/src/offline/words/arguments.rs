@@ -529,7 +529,7 @@ fn duration(text: &str) -> Option<u32> {
 pub(in crate::offline) fn number_of(word: &str) -> Option<u32> {
     const NUMBERS: [&str; 13] =
         ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    word.parse()
-        .ok()
-        .or_else(|| NUMBERS.iter().position(|number| *number == word).and_then(|at| u32::try_from(at).ok()))
+    // "+1" agrees, and is no number.
+    let digits = word.parse().ok().filter(|_| !word.starts_with('+'));
+    digits.or_else(|| NUMBERS.iter().position(|number| *number == word).and_then(|at| u32::try_from(at).ok()))
 }

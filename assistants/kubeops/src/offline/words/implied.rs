@@ -373,7 +373,16 @@ impl Reading {
             let is_env = self.values.keys().all(|name| !name.chars().any(|c| c.is_ascii_lowercase()));
             self.verb = Some(if is_env { Verb::SetEnv } else { Verb::Label });
         }
-        if self.verb == Some(Verb::Scale) {
+        // "Give it double the memory" scales nothing: the amount is missing.
+        let is_resource = self.has_any(&["memory", "mem", "ram", "cpu", "limit", "limits", "cores"]);
+        let is_multiple = self.has_any(&["double", "twice", "triple", "half", "halve", "more", "less"]);
+        let gives =
+            self.has_any(&["give", "double", "triple", "halve", "raise", "increase", "set", "cut", "reduce", "lower"]);
+        if is_resource && is_multiple && gives && self.limits.is_empty() && self.requests.is_empty() {
+            if matches!(self.verb, None | Some(Verb::Get | Verb::Scale)) && (!self.asks() || self.asks_politely()) {
+                (self.verb, self.replicas) = (Some(Verb::SetResources), None);
+            }
+        } else if self.verb == Some(Verb::Scale) {
             if self.has_any(&["double"]) {
                 self.replicas = Some(Replicas::Times(2));
             } else if self.has_any(&["halve", "half"]) {
@@ -403,7 +412,7 @@ impl Reading {
         if self.verb == Some(Verb::Scale) && self.replicas.is_none() {
             self.replicas = self.amount().map(Replicas::To);
         }
-        if self.verb == Some(Verb::Logs) && self.says("last line") {
+        if matches!(self.verb, None | Some(Verb::Logs)) && self.says("last line") && self.tail.is_none() {
             self.tail = Some(1);
         }
     }

@@ -28,7 +28,9 @@ impl Reading {
             // "The other crashing one".
             let is_state =
                 matches!(self.word(at + 1), "crashing" | "failing" | "broken" | "unhealthy" | "pending" | "bad");
-            let next = self.word(at + 1 + usize::from(is_state));
+            // "The second gpu node": a part of the names is between.
+            let is_between = !is_state && kind_word(self.word(at + 2)).is_some() && is_candidate(self.word(at + 1));
+            let next = self.word(at + 1 + usize::from(is_state || is_between));
             // "I want to see a few pods first" counts nothing.
             let before = if at > 0 { self.word(at - 1) } else { "the" };
             let is_adverb = word == "first"

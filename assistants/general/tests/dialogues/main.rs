@@ -3,6 +3,7 @@
 
 mod documents;
 mod forgetting;
+mod general_env;
 mod hostile;
 mod people;
 mod preferences;

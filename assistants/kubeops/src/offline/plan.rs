@@ -10,22 +10,26 @@ mod fallback;
 mod how_to;
 mod images;
 mod looks;
+mod places;
 mod promotion;
+mod reasons;
 mod repeat;
 mod requests;
+mod rewording;
 mod targets;
 
 use crate::command::{Command, Verb};
-use crate::conversation::{Conversation, Exchange, Requested, Step};
+use crate::conversation::{Conversation, Step};
 
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Reading, State, read, without_ruled_out};
+use super::words::{Act, Lexicon, Reading, read, without_ruled_out};
 use again::{another_number, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::{amended, kept_after_cancel};
 use requests::{LATER, is_several_requests, read_request, several};
+use rewording::{of_listed_kind, with_kind_of_name, with_node_emptied, with_other_extreme, with_place_spoken_of};
 
 /// The next step of a turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +62,16 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
         }
         // "Forget that. Which version of uploader is in eu?"
         let asked = read_request(message, &Lexicon::of(conversation));
+        // "No dont, logs first": the look that is asked for instead.
+        let last = message.rsplit([',', '.', ';', '!']).find(|clause| !clause.trim().is_empty()).unwrap_or(message);
+        let instead = read(last, &Lexicon::of(conversation));
+        let is_look = instead.has_any(&["logs", "log", "describe", "show", "list", "events"])
+            && instead.verb.is_some_and(Verb::is_read)
+            && instead.act.is_none()
+            && last.len() < message.len();
+        if is_look && let run @ Next::Run(_) = next_step(last, conversation) {
+            return run;
+        }
         let is_question = asked.verb.is_some_and(Verb::is_read)
             && asked.act.is_none()
             && asked.has_question
@@ -74,20 +88,6 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
         }
         Next::Reply(text) => reply(format!("{withdrawn}\n{text}")),
         run @ Next::Run(_) => run,
-    }
-}
-
-/// "Describe orders there": in the namespace that the conversation is about, if it has such an object.
-fn with_place_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
-    let is_plain = reading.namespace.is_none() && reading.names.len() == 1 && reading.verb.is_some();
-    if !is_plain || !reading.has("there") || reading.asks() || reading.act.is_some() {
-        return reading;
-    }
-    let there = Reading { namespace: refer::last_namespace(conversation), ..reading.clone() };
-    let verb = reading.verb.unwrap_or(Verb::Describe);
-    match refer::known(conversation, &reading.names[0], verb, &there) {
-        Found::None => reading,
-        _ => there,
     }
 }
 
@@ -210,72 +210,6 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     }
 }
 
-/// "Background jobs are slow, that's the worker I believe?": a kind that is far from the name belongs to something else, if no object of the
-/// kind has the name.
-fn with_kind_of_name(reading: Reading, conversation: &Conversation) -> Reading {
-    let [name] = &reading.names[..] else { return reading };
-    let at = |fits: &dyn Fn(&String) -> bool| reading.words.iter().position(fits);
-    let kind_at = at(&|word| crate::kinds::kind_word(word).is_some_and(|kind| Some(kind.plural) == reading.kind));
-    let (Some(kind_at), Some(name_at)) = (kind_at, at(&|word| word == name)) else { return reading };
-    let is_read = reading.verb.is_none_or(Verb::is_read);
-    let open = Reading { kind: None, is_plural: false, ..reading.clone() };
-    let is_far = kind_at.abs_diff(name_at) > 3;
-    let is_of_kind = refer::known(conversation, name, Verb::Describe, &reading) != Found::None;
-    let is_known = refer::known(conversation, name, Verb::Describe, &open) != Found::None;
-    if is_read && is_far && !is_of_kind && is_known { open } else { reading }
-}
-
-/// "Now empty it", directly after a node was spoken of: a drain.
-fn with_node_emptied(reading: Reading, conversation: &Conversation) -> Reading {
-    let empties = ["empty it", "empty that one", "empty that node", "clear it", "clear it out", "clear that node"]
-        .iter()
-        .any(|phrase| reading.says(phrase));
-    let is_plain =
-        reading.verb.is_none_or(|verb| verb == Verb::Get) && reading.names.is_empty() && reading.act.is_none();
-    let last = conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty());
-    let is_node = last.is_some_and(|subjects| subjects.len() == 1 && subjects[0].kind == "nodes");
-    if !empties || !is_plain || !is_node || reading.asks() || reading.forbids() {
-        return reading;
-    }
-    Reading { verb: Some(Verb::Drain), pronoun: true, kind: None, ..reading }
-}
-
-/// "The web ones", after a list of pods: those of the list's kind that have the name.
-fn of_listed_kind(reading: Reading, conversation: &Conversation) -> Reading {
-    let [name] = &reading.names[..] else { return reading };
-    let is_meant = reading.verb.is_none_or(|verb| verb == Verb::Get)
-        && reading.kind.is_none()
-        && reading.act.is_none()
-        && (reading.says(&format!("{name} ones")) || reading.says(&format!("{name}s ones")));
-    let listed = conversation.earlier.iter().rev().map(refer::listed).find(|list| list.len() > 1);
-    let Some(kind) = listed.filter(|_| is_meant).and_then(|list| list.first().map(|object| object.kind.clone())) else {
-        return reading;
-    };
-    Reading { verb: Some(Verb::Get), kind: Some(kind), is_plural: true, pronoun: false, each: false, ..reading }
-}
-
-/// "And the most?" after "which has the fewest replicas?", and of the names of a superlative, those that exist.
-fn with_other_extreme(mut reading: Reading, conversation: &Conversation) -> Reading {
-    if reading.state.is_some_and(State::is_superlative) && reading.names.len() > 1 {
-        let known = |name: &String| refer::known(conversation, name, Verb::Describe, &reading) != Found::None;
-        let names: Vec<String> = reading.names.iter().filter(|name| known(name)).cloned().collect();
-        return Reading { names, ..reading };
-    }
-    let is_most = reading.has_any(&["most", "highest", "maximum"]);
-    let is_least = reading.has_any(&["least", "fewest", "lowest", "minimum"]);
-    let is_plain = reading.names.is_empty() && reading.state.is_none() && reading.words.len() <= 5;
-    let said = conversation.earlier.last().map(|last| read(&last.said, &Lexicon::of(conversation)));
-    let Some(before) = said.filter(|_| is_plain && is_most != is_least) else { return reading };
-    reading.state = match before.state {
-        Some(State::MostRestarted | State::LeastRestarted) if is_most => Some(State::MostRestarted),
-        Some(State::MostRestarted | State::LeastRestarted) => Some(State::LeastRestarted),
-        Some(State::MostReplicas | State::LeastReplicas) if is_most => Some(State::MostReplicas),
-        Some(State::MostReplicas | State::LeastReplicas) => Some(State::LeastReplicas),
-        _ => return reading,
-    };
-    Reading { verb: Some(Verb::Get), act: None, kind: before.kind, ..reading }
-}
-
 struct Planner<'a> {
     conversation: &'a Conversation,
     reading: Reading,
@@ -335,84 +269,6 @@ impl Planner<'_> {
         is_read && (text == answers::NOT_UNDERSTOOD || asks_what) || is_consent && reading.asks()
     }
 
-    /// "Why did that fail?", "what was the error?": the reason of the change or look that failed last.
-    fn why_failed(&self) -> Option<Next> {
-        let reading = &self.reading;
-        let asks = reading.has_any(&["why", "reason", "cause"])
-            || [
-                "how come",
-                "what went wrong",
-                "what was wrong",
-                "what was the error",
-                "what was the problem",
-                "what error",
-            ]
-            .iter()
-            .any(|phrase| reading.says(phrase));
-        let is_past = reading.has_any(&["did", "didnt", "was", "went", "failed", "failure", "error", "just"]);
-        let fails = reading.words.iter().any(|word| {
-            ["fail", "error", "wrong", "problem", "timeout", "work", "broke"].iter().any(|stem| word.starts_with(stem))
-        }) || ["go through", "time out", "timed out", "happen"].iter().any(|phrase| reading.says(phrase));
-        if !asks || !is_past || !fails || reading.pick.is_some() {
-            return None;
-        }
-        let has_effect = |exchange: &&Exchange| {
-            !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
-        };
-        let last = self.conversation.earlier.iter().rev().find(has_effect)?;
-        let is_named = |command: &Command| {
-            let name = command.name.as_deref().unwrap_or_default();
-            reading.names.is_empty()
-                || reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3))
-        };
-        let failed = last.steps.iter().rev().find(|step| step.error.is_some() && is_named(&step.command));
-        if let Some(Step { error: Some(error), command, .. }) = failed {
-            return Some(reply(format!("Because `{}` failed: {error}", command.line())));
-        }
-        let requested = last.requested.iter().rev().find(|requested| is_named(&requested.command))?;
-        answers::fate(requested).map(|_| reply(answers::line_of_history(requested)))
-    }
-
-    /// "Why did it not go out?": what became of a request that was not carried out.
-    fn why_not(&self) -> Option<Next> {
-        let reading = &self.reading;
-        // "Why is nothing happening???"
-        let is_impatient = [
-            "nothing happening",
-            "nothing happens",
-            "nothing happened",
-            "nothing changes",
-            "nothing changed",
-            "taking so long",
-            "takes so long",
-            "what are you waiting",
-            "so slow",
-            "still nothing",
-        ]
-        .iter()
-        .any(|phrase| reading.says(phrase));
-        if let Some(requested) =
-            answers::pending(self.conversation).filter(|_| is_impatient && reading.names.is_empty())
-        {
-            return Some(reply(answers::waiting(requested)));
-        }
-        let asks = reading.has_any(&["why", "how"])
-            && reading.has_any(&[
-                "didnt", "wasnt", "not", "havent", "hasnt", "isnt", "denied", "rejected", "declined", "refused",
-                "expired",
-            ]);
-        let all = self.conversation.earlier.iter().flat_map(|exchange| &exchange.requested);
-        let newest = all.clone().next_back()?;
-        let is_named = |requested: &&Requested| {
-            let name = requested.command.name.as_deref().unwrap_or_default();
-            reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some())
-                || reading.namespace.is_some() && reading.namespace == requested.command.namespace
-        };
-        let mut all = all;
-        let meant = all.rfind(is_named).or_else(|| reading.names.is_empty().then_some(newest))?;
-        (asks && answers::fate(meant).is_some()).then(|| reply(answers::line_of_history(meant)))
-    }
-
     fn wanted(&self) -> Next {
         if let Some(next) = self.same_question() {
             return next;
@@ -431,40 +287,8 @@ impl Planner<'_> {
         if !self.reading.names.is_empty() && asks_for_cause.iter().any(|phrase| self.reading.says(phrase)) {
             return self.diagnose();
         }
-        // "Who owns it? Which person?"
-        let asks_who = self.reading.words.first().is_some_and(|word| matches!(&**word, "who" | "whos" | "whose"));
-        // "Who deployed portal?"
-        let tells =
-            self.reading.has_any(&["deployed", "changed", "updated", "pushed", "released", "created", "touched"]);
-        if asks_who && tells && !self.reading.names.is_empty() && self.reading.act.is_none() {
-            let is_named = |requested: &Requested| {
-                let name = requested.command.name.as_deref().unwrap_or_default();
-                self.reading.names.iter().any(|own| crate::cluster::likeness(name, own).is_some_and(|fit| fit < 3))
-            };
-            let mut requested = self.conversation.earlier.iter().flat_map(|exchange| &exchange.requested);
-            let history = if requested.any(is_named) { self.history() } else { None };
-            return reply(history.unwrap_or_else(|| {
-                "I cannot see who did that: the cluster keeps no names of people, and nothing of it was done in this conversation.".to_owned()
-            }));
-        }
-        if asks_who
-            && self.reading.verb.is_none_or(|verb| verb == Verb::Get)
-            && self.reading.names.is_empty()
-            && self.reading.act.is_none()
-            && self.reading.verb.is_none_or(Verb::is_read)
-        {
-            // "Who owns that pod?"
-            let is_about_person = self.reading.has_any(&["person", "team", "people", "human", "human", "contact"]);
-            let owns = self.reading.has_any(&["owns", "owner", "manages", "controls", "created"]);
-            if let Found::One(object) = refer::focus(self.conversation, Verb::Describe, None, None)
-                && let Some((kind, owner)) = object.owner.as_ref().filter(|_| owns && !is_about_person)
-            {
-                let kind = crate::kinds::Kind::find(kind).map_or_else(|| kind.clone(), |kind| kind.singular);
-                return reply(format!("Pod {} belongs to {kind} {owner}.", object.name));
-            }
-            return reply(
-                "The cluster does not say who: it has no names of people, only labels and annotations (“describe deployment NAME”).",
-            );
+        if let Some(next) = self.who() {
+            return next;
         }
         if self.reading.words.last().is_some_and(|word| word == "why")
             && self.reading.act.is_none()
@@ -499,8 +323,8 @@ impl Planner<'_> {
             return self.diagnose();
         }
         let Some(verb) = self.reading.verb else { return self.without_verb() };
-        // "Make that 100 lines".
-        if verb == Verb::Logs
+        // "Make that 100 lines", "50 then".
+        if (verb == Verb::Logs || verb == Verb::Scale && self.reading.is_only_number())
             && self.reading.names.is_empty()
             && let Some(next) = self.logs_again()
         {
@@ -676,11 +500,9 @@ impl Planner<'_> {
     fn continued_pick(&self) -> Option<Verb> {
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        let continues = self
-            .reading
-            .words
-            .first()
-            .is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise"));
+        let continues = self.reading.words.first().is_some_and(|word| {
+            matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")
+        });
         // "And the other job, is it finished?"
         let asks_state = self.reading.is_question
             && self.reading.has_any(&[

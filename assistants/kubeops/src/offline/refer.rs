@@ -187,6 +187,10 @@ fn other(
     };
     for list in lists {
         let mut others: Vec<ObjectSummary> = list.into_iter().filter(|object| !is_same(object)).collect();
+        let has_name = |object: &ObjectSummary, name: &String| {
+            crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3)
+        };
+        others.retain(|object| reading.names.iter().all(|name| has_name(object, name)));
         if let Some(state) = reading.state {
             others = state.filter(&others);
         } else if reading.unhealthy && others.iter().any(|object| object.is_unhealthy) {

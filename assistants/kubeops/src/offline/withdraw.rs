@@ -13,7 +13,17 @@ use super::plan;
 use super::words::{Act, Lexicon, Reading, changes_ruled_out, read};
 
 /// Phrases that take a request back, wherever they are in a message.
-const CANCELS: [&str; 27] = [
+const CANCELS: [&str; 37] = [
+    "forget both",
+    "forget them",
+    "forget all",
+    "forget about it",
+    "forget about that",
+    "drop both",
+    "drop them",
+    "drop all",
+    "neither of them",
+    "none of them please",
     "cancel",
     "cancel that",
     "abort",
@@ -120,6 +130,18 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
     }
     if cancels(&reading) {
         return cancelled(&reading, &waiting, newest);
+    }
+    // "Leave mail alone", "skip web".
+    let is_spared = |requested: &&&Requested| {
+        let name = requested.command.name.as_deref().unwrap_or_default();
+        reading.words.windows(2).any(|pair| {
+            matches!(&*pair[0], "leave" | "skip" | "drop" | "forget" | "exclude" | "spare")
+                && likeness(name, &pair[1]).is_some_and(|fit| fit < 3)
+        })
+    };
+    let spared: BTreeSet<String> = waiting.iter().filter(is_spared).map(|requested| requested.turn.clone()).collect();
+    if !spared.is_empty() && !reading.is_question && reading.change_verbs().is_empty() {
+        return spared;
     }
     // "The staging one", after a request in another namespace.
     let is_elsewhere = |requested: &&Requested| {

@@ -7,6 +7,7 @@ mod code;
 mod implied;
 mod lexicon;
 mod references;
+mod social;
 mod spelling;
 mod states;
 mod text;
@@ -498,6 +499,28 @@ mod tests {
         let reading = read("give the web deployment 512Mi of memory", &Lexicon::default());
         assert_eq!(reading.verb, Some(Verb::SetResources));
         assert_eq!(reading.limits["memory"], "512Mi");
+    }
+
+    #[test]
+    fn a_namespace_that_is_ruled_out_is_told_from_one_that_is_meant() {
+        let namespaces = ["blue".to_owned(), "green".to_owned()];
+        let ruled_out = |message: &str| read(message, &Lexicon::default()).places_ruled_out(&namespaces);
+        assert_eq!(ruled_out("restart tracker, but not in blue"), ["blue"]);
+        assert_eq!(ruled_out("restart tracker anywhere but blue"), ["blue"]);
+        assert_eq!(ruled_out("restart tracker in green"), Vec::<String>::new());
+        assert_eq!(read("+1 from me", &Lexicon::default()).replicas, None);
+        assert!(read("6 is too many", &Lexicon::default()).is_too_much());
+        let reading = read("give tracker twice the memory", &Lexicon::default());
+        assert_eq!((reading.verb, reading.replicas), (Some(Verb::SetResources), None));
+    }
+
+    #[test]
+    fn states_are_also_predicates() {
+        let state = |message: &str| read(message, &Lexicon::default()).state;
+        assert_eq!(state("which one isnt ready??"), Some(State::NotReady));
+        assert_eq!(state("which of them is still pending?"), Some(State::Pending));
+        assert_eq!(state("and which of all those was crashing?"), Some(State::Crashing));
+        assert_eq!(state("which one is in blue?"), None);
     }
 
     #[test]

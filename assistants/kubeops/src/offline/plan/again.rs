@@ -6,7 +6,8 @@ use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested};
 use crate::offline::refer;
-use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, number_of, read};
+use crate::offline::withdraw::is_exclamation;
+use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, is_ordinary, number_of, read};
 
 use super::images::version_of;
 use super::{Next, reply};
@@ -213,12 +214,15 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         && reading.version.is_none()
         && reading.container.is_none()
         && reading.limits.is_empty()
-        && reading.requests.is_empty();
+        && reading.requests.is_empty()
+        && !reading.each;
     if answers_nothing {
         return reading;
     }
-    // "Ok, 5 then" has no verb of its own.
-    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get) && !reading.is_only_number()
+    // "Ok, 5 then" and "512Mi" have no verb of their own.
+    let is_value = reading.is_only_number()
+        || reading.verb == Some(Verb::SetResources) && reading.change_verbs().is_empty() && reading.words.len() <= 4;
+    let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get) && !is_value
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
         || reading.asks()
@@ -281,6 +285,11 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         } else {
             before.pick = Some(Pick::At(number as usize - 1));
         }
+    }
+    // "Both", "just pay and mail".
+    before.each |= reading.each || reading.names.len() > 1 && reading.has("and");
+    if !reading.limits.is_empty() || !reading.requests.is_empty() {
+        (before.limits, before.requests) = (reading.limits, reading.requests);
     }
     before.image = reading.image.or(before.image);
     before.container = reading.container.or(before.container);
@@ -362,6 +371,24 @@ pub(super) fn another_value(reading: &Reading, conversation: &Conversation) -> O
     if !has_values || !is_plain || reading.is_question || reading.words.len() > 9 {
         return None;
     }
+    // "Wrong level, warn", which took the request back.
+    let (name, before) = command.values.iter().next()?;
+    if !conversation.withdrawn.is_empty()
+        && reading.names.len() <= 1
+        && let Some((value, rest)) = reading.words.split_last()
+        && rest.iter().any(|word| matches!(&**word, "wrong" | "meant" | "no" | "not" | "sorry" | "oops" | "rather"))
+        && rest.iter().all(|word| {
+            let is_part = name.to_lowercase().split(['_', '-', '.', '/']).any(|part| part == word);
+            is_ordinary(word) || word.len() < 3 || is_part || is_exclamation(word)
+        })
+        && (!is_ordinary(value) && crate::kinds::kind_word(value).is_none()
+            || matches!(&**value, "true" | "false" | "off" | "on" | "info" | "error"))
+        && !conversation.namespaces.contains(value)
+        && before.as_ref() != Some(value)
+    {
+        let values = [(name.clone(), Some(value.clone()))].into();
+        return Some(vec![Command { basis: None, values, ..command.clone() }]);
+    }
     let at = reading.words.iter().rposition(|word| word == "to")?;
     let value = reading.words.get(at + 1).filter(|_| at + 2 >= reading.words.len() || reading.words.len() - at <= 4)?;
     let leads = at == 0
@@ -386,7 +413,6 @@ pub(super) fn another_value(reading: &Reading, conversation: &Conversation) -> O
             | "work"
             | "me"
     );
-    let (name, before) = command.values.iter().next()?;
     if !leads || !is_value || !is_word || before.as_ref() == Some(value) {
         return None;
     }

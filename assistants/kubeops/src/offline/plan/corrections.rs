@@ -32,8 +32,10 @@ const CORRECTIONS: [&str; 16] = [
 ];
 
 /// Words around a bare value that corrects a request: "should be prod", "my bad, 5 i meant".
-const AROUND_VALUE: [&str; 74] = [
+const AROUND_VALUE: [&str; 76] = [
     "or",
+    "and",
+    "too",
     "the",
     "one",
     "in",
@@ -123,8 +125,8 @@ pub(super) fn is_bare_value(reading: &Reading, conversation: &Conversation, requ
         !matches!(verb, Verb::Get | Verb::Scale) || reading.has_any(&["scale", "show", "list", "get", "see", "check"])
     });
     // "And prod", "now prod": in addition.
-    let adds = reading.has_any(&["also", "same", "both", "and", "plus", "again"])
-        || reading.has("too") && !reading.is_too_much()
+    let adds = !reading.has("wrong") && reading.has_any(&["also", "same", "both", "and", "plus", "again"])
+        || reading.has("too") && !reading.is_too_much() && !reading.has("wrong")
         || reading.words.first().is_some_and(|word| matches!(&**word, "now" | "then" | "next"));
     let is_plain =
         reading.kind.as_deref().is_none_or(|kind| kind == "namespaces") && !reading.asks() && !adds && !is_verb;
@@ -203,7 +205,7 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
     };
     let adds = reading.has_any(&["also", "same", "both"])
         || reading.says("as well")
-        || reading.has("too") && !reading.is_too_much();
+        || reading.has("too") && !reading.is_too_much() && !reading.has("wrong");
     let is_open = waits(requested);
     // "Finance says max 6. so 6": a value for the pending request, and nothing else.
     let gives_value = is_open
@@ -342,8 +344,14 @@ fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Com
         let by_name = reading.words.iter().position(|word| own(word) && !is_shared(word) && word != "a");
         by_name.or_else(|| reading.words.iter().position(|word| is_place(word)))
     };
-    let is_kept =
-        |at: usize| reading.words[at.saturating_sub(3)..at].iter().any(|word| matches!(&**word, "only" | "just"));
+    // "Only mail and web", but not "only mail, web is fixed".
+    let is_kept = |at: usize| {
+        let before = &reading.words[at.saturating_sub(4)..at];
+        let Some(only) = before.iter().rposition(|word| matches!(&**word, "only" | "just")) else { return false };
+        let between = &before[only + 1..];
+        let is_filler = |word: &String| is_ordinary(word) || crate::kinds::kind_word(word).is_some();
+        between.last().is_some_and(|word| word == "and") || between.iter().all(is_filler)
+    };
     let only: Vec<&Requested> =
         waiting.iter().copied().filter(|requested| mention(requested).is_some_and(is_kept)).collect();
     let rest: Vec<&Requested> = waiting.iter().copied().filter(|requested| mention(requested).is_none()).collect();
@@ -412,4 +420,40 @@ fn corrected_object(
         }
     }
     Some(named)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::conversation::Exchange;
+    use crate::offline::words::{Lexicon, read};
+
+    #[test]
+    fn a_bare_value_corrects_a_waiting_request() {
+        let command =
+            Command { replicas: Some(6), ..Command::new(Verb::Scale).on("deployments", "tracker", Some("green")) };
+        let requested = vec![Requested { command, state: ApprovalState::Pending, turn: "t1".to_owned(), by: None }];
+        let conversation = Conversation {
+            earlier: vec![Exchange { said: "scale tracker to 6".to_owned(), requested, ..Exchange::default() }],
+            namespaces: vec!["blue".to_owned(), "green".to_owned()],
+            mentioned: Some(Vec::new()),
+            ..Conversation::default()
+        };
+        let amended_to = |message: &str| {
+            let reading = read(message, &Lexicon::of(&conversation));
+            amended(&reading, &conversation).map(|commands| (commands[0].namespace.clone(), commands[0].replicas))
+        };
+        let blue = Some((Some("blue".to_owned()), Some(6)));
+        for message in ["ups, blue", "blue it should be", "not in green, in blue", "i typed the wrong ns, blue please"]
+        {
+            assert_eq!(amended_to(message), blue, "{message}");
+        }
+        let eight = Some((Some("green".to_owned()), Some(8)));
+        for message in ["8", "6 is too few, 8", "sooorry 8 not 6", "or rather 8"] {
+            assert_eq!(amended_to(message), eight, "{message}");
+        }
+        for message in ["and blue", "blue?", "blue is busy", "what runs in blue", "same in blue", "+1", "green"] {
+            assert_eq!(amended_to(message), None, "{message}");
+        }
+    }
 }

@@ -130,6 +130,15 @@ impl Planner<'_> {
     pub(super) fn logs_again(&self) -> Option<Next> {
         let reading = &self.reading;
         let last = refer::last_reads(self.conversation).into_iter().find(|read| read.verb == Verb::Logs)?;
+        // "50", directly after logs.
+        let newest = self.conversation.earlier.last().filter(|newest| newest.requested.is_empty());
+        let is_after_logs =
+            newest.is_some_and(|newest| newest.steps.iter().any(|step| step.command.verb == Verb::Logs));
+        let number = reading.only_number().filter(|_| is_after_logs && reading.is_only_number());
+        if let Some(number) = number.filter(|_| reading.namespace.is_none()) {
+            let tail = Some(number.clamp(1, crate::command::MAX_TAIL));
+            return Some(self.run_or_answer(vec![Command { tail, ..last }]));
+        }
         let names_container = self.container_of(&last).is_some();
         let has_options =
             reading.tail.is_some() || reading.since_seconds.is_some() || reading.previous || names_container;

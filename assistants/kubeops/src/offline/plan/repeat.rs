@@ -253,6 +253,7 @@ fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Comman
         .any(|phrase| reading.says(phrase))
         || reading.has_any(&["left", "remaining", "remain", "remains", "leftover"]) && reading.asks();
     if !asks
+        || reading.has_any(&["open", "waiting", "pending", "approval", "approve", "requests"])
         || !reading.change_verbs().is_empty()
         || !reading.names.is_empty()
         || reading.namespace.is_some()

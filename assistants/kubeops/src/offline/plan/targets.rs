@@ -69,7 +69,9 @@ impl Planner<'_> {
         }
         let reading = &self.reading;
         // "The other one, payments": the name says which.
-        if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other || reading.names.is_empty()) {
+        let is_other = |name: &String| reading.says(&format!("other {name}"));
+        let is_picked = |pick: &Pick| *pick != Pick::Other || reading.names.iter().all(is_other);
+        if let Some(pick) = reading.pick.filter(is_picked) {
             return self.picked(pick, verb);
         }
         if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
@@ -141,6 +143,26 @@ impl Planner<'_> {
 
     /// Returns the pod by which the newest request named a workload: "restart the crashing one". `None` if it named the workload.
     fn pod_of_last_request(&self) -> Option<ObjectSummary> {
+        // "Now delete it", after a look, and a deletion of a pod that was taken back.
+        let recent: Vec<&Requested> =
+            self.conversation.earlier.iter().rev().take(3).flat_map(|exchange| &exchange.requested).collect();
+        if let [only] = recent[..]
+            && only.command.verb == Verb::Delete
+            && only.command.kind.as_deref() == Some("pods")
+            && matches!(only.state, ApprovalState::Void | ApprovalState::Denied)
+            && let Found::One(focus) = refer::focus(self.conversation, Verb::Describe, None, None)
+            && focus.kind != "pods"
+            && let Some(name) = &only.command.name
+            && name.starts_with(&focus.name)
+        {
+            let namespace = only.command.namespace.clone().unwrap_or_default();
+            return Some(ObjectSummary {
+                kind: "pods".to_owned(),
+                name: name.clone(),
+                namespace,
+                ..ObjectSummary::default()
+            });
+        }
         let last = self.conversation.earlier.last().filter(|last| last.requested.len() == 1)?;
         let said = read(&last.said, &Lexicon::of(self.conversation));
         let is_workload = last.requested[0].command.kind.as_deref() != Some("pods");
@@ -200,28 +222,6 @@ impl Planner<'_> {
         Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
     }
 
-    /// "Describe the new one", before or after the list that shows it.
-    fn fresh(&self, verb: Verb) -> Targets {
-        let known = refer::newly_listed(self.conversation, verb);
-        if known != Found::None {
-            return self.found(known, verb);
-        }
-        let Some((_, _, Some(change))) = answers::last_change(self.conversation) else {
-            return Targets::Then(reply(answers::ask_what(verb)));
-        };
-        let list = Command {
-            kind: Some("pods".to_owned()),
-            namespace: change.command.namespace.clone(),
-            ..Command::new(Verb::Get)
-        };
-        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
-        let Some(read) = read else { return Targets::Then(Next::Run(vec![list])) };
-        let listed = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
-        let new = refer::fresh(self.conversation, listed, &self.conversation.earlier);
-        let fitting = new.iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
-        self.found(Found::of(fitting), verb)
-    }
-
     /// Whether the conversation was last about something that was not found or not understood, so "it" may stand for that.
     fn is_reference_unclear(&self) -> bool {
         // After a correction that was not understood, "it" is not the object that was wrong.
@@ -257,106 +257,6 @@ impl Planner<'_> {
             }
         }
         false
-    }
-
-    /// "Delete tmp-load-2, that namespace is junk".
-    fn namespace_itself(&self, verb: Verb) -> Option<Targets> {
-        let reading = &self.reading;
-        let applies = matches!(verb, Verb::Delete | Verb::Label | Verb::Annotate | Verb::Describe)
-            && reading.kind.as_deref() == Some("namespaces");
-        // "Tmp-load still there?"
-        let asks = verb == Verb::Get
-            && reading.kind.is_none()
-            && reading.names.is_empty()
-            && !reading.pronoun
-            && !reading.has("in")
-            && reading.asks_for_state();
-        let name = reading.namespace.clone().filter(|_| applies || asks)?;
-        let is_other = reading.names.iter().any(|own| self.conversation.namespaces.contains(own));
-        let namespace = ObjectSummary { kind: "namespaces".to_owned(), name, ..ObjectSummary::default() };
-        (!is_other).then(|| Targets::Objects(vec![namespace]))
-    }
-
-    /// "Whats in monitoring": everything in a namespace, which its pods stand for.
-    pub(super) fn asks_for_namespace(&self) -> bool {
-        let reading = &self.reading;
-        // "Thumbnails are missing, can you look at media?"
-        let looks = ["look at", "look into", "a look in", "check on", "check out", "look in", "look around"]
-            .iter()
-            .any(|phrase| reading.says(phrase));
-        let first = reading.words.iter().find(|word| {
-            !matches!(
-                &***word,
-                "so" | "and"
-                    | "oh"
-                    | "ah"
-                    | "right"
-                    | "well"
-                    | "hm"
-                    | "hmm"
-                    | "cool"
-                    | "great"
-                    | "good"
-                    | "nice"
-                    | "thanks"
-                    | "thx"
-                    | "alright"
-                    | "okay"
-                    | "then"
-                    | "but"
-                    | "ok"
-                    | "now"
-                    | "hola"
-                    | "hi"
-                    | "hey"
-                    | "yo"
-                    | "can"
-                    | "could"
-                    | "u"
-                    | "you"
-                    | "me"
-                    | "please"
-                    | "pls"
-            )
-        });
-        reading.namespace.is_some()
-            && reading.kind.is_none()
-            && reading.names.is_empty()
-            && !reading.pronoun
-            && reading.pick.is_none()
-            && (looks
-                || first.is_some_and(|word| {
-                    matches!(&**word, "what" | "whats" | "which" | "list" | "show" | "anything" | "everything")
-                }))
-    }
-
-    /// "Scale the prod one": the object that was spoken of, in another namespace.
-    fn elsewhere(&self, verb: Verb) -> Option<Targets> {
-        let namespace = self.reading.namespace.as_deref().filter(|_| self.reading.pronoun && !self.reading.each)?;
-        let Found::One(spoken_of) = refer::focus(self.conversation, verb, self.reading.kind.as_deref(), None) else {
-            return None;
-        };
-        if spoken_of.namespace == namespace || spoken_of.namespace.is_empty() {
-            return None;
-        }
-        let there = ObjectSummary { namespace: namespace.to_owned(), ..spoken_of.clone() };
-        // "Delete it, the staging one is enough": the other one may be meant.
-        if !verb.is_read() && self.reading.remarks_on_namespace() {
-            return Some(Targets::Then(reply(answers::ask_which(&[spoken_of, there]))));
-        }
-        Some(Targets::Objects(vec![there]))
-    }
-
-    /// "Delete the lab namespace": the object is the namespace itself, not one in it.
-    fn named_namespace(&self, verb: Verb) -> Option<Targets> {
-        let reading = &self.reading;
-        let is_named = reading.kind.is_none() && !reading.pronoun && reading.has_any(&["namespace", "ns"]);
-        let name = reading.namespace.clone().filter(|_| is_named && verb != Verb::Get && verb != Verb::Events)?;
-        let namespace = ObjectSummary { kind: "namespaces".to_owned(), name, ..ObjectSummary::default() };
-        Some(match refer::kinds_of(verb) {
-            None => Targets::Objects(vec![namespace]),
-            Some(_) => Targets::Then(reply(answers::ask_what(verb))),
-        })
     }
 
     /// Whether a message asks for a list: it names a kind and no object, or a selector.
@@ -481,11 +381,6 @@ impl Planner<'_> {
         let is_read = reading.verb.is_none_or(Verb::is_read);
         !words.iter().any(looks_like_name)
             && (reading.pronoun || is_read && (reading.unhealthy || reading.is_plural || reading.has("one")))
-    }
-
-    /// Prefers the objects of the namespace that the conversation is about, and of several kinds the workload.
-    pub(super) fn in_namespace(&self, objects: Vec<ObjectSummary>) -> Vec<ObjectSummary> {
-        refer::in_last_namespace(self.conversation, &self.reading, objects)
     }
 
     fn find_command(&self, verb: Verb, name: &str) -> Command {
@@ -650,7 +545,7 @@ impl Planner<'_> {
         if asks_for_restarts && !restarted.is_empty() { Found::of(restarted) } else { Found::Several(objects) }
     }
 
-    fn found(&self, found: Found, verb: Verb) -> Targets {
+    pub(super) fn found(&self, found: Found, verb: Verb) -> Targets {
         match self.of_image(self.restarted_of(self.unhealthy_of(found), verb), verb) {
             Found::One(object) => Targets::Objects(vec![object]),
             Found::Several(objects)

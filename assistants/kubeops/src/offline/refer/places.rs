@@ -99,3 +99,68 @@ pub(in crate::offline) fn newly_listed(conversation: &Conversation, verb: Verb) 
     }
     Found::None
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Outcome;
+    use crate::command::Command;
+
+    fn pod(name: &str, namespace: &str) -> ObjectSummary {
+        let owner = Some(("deployments".to_owned(), "ingest".to_owned()));
+        ObjectSummary {
+            kind: "pods".to_owned(),
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            owner,
+            ..ObjectSummary::default()
+        }
+    }
+
+    fn list(objects: Vec<ObjectSummary>) -> Exchange {
+        let command = Command { kind: Some("pods".to_owned()), ..Command::new(Verb::Get) };
+        let outcome = Outcome { command: command.clone(), text: String::new(), objects };
+        Exchange {
+            said: "pods".to_owned(),
+            steps: vec![Step { command, outcome: Some(outcome), error: None }],
+            ..Exchange::default()
+        }
+    }
+
+    #[test]
+    fn lists_of_two_namespaces_leave_a_doubt_until_one_is_named() {
+        let owner = ObjectSummary {
+            kind: "deployments".to_owned(),
+            name: "ingest".to_owned(),
+            namespace: "blue".to_owned(),
+            ..ObjectSummary::default()
+        };
+        let mut conversation = Conversation {
+            earlier: vec![list(vec![pod("ingest-1", "green")]), list(vec![pod("ingest-2", "blue")])],
+            ..Conversation::default()
+        };
+        let places = |conversation: &Conversation| in_several_places(conversation, &owner, Verb::RolloutRestart).len();
+        assert_eq!(places(&conversation), 2);
+        let mut described = list(vec![pod("ingest-2", "blue")]);
+        described.steps[0].command = Command::new(Verb::Describe).on("pods", "ingest-2", Some("blue"));
+        let command = described.steps[0].command.clone();
+        if let Some(outcome) = &mut described.steps[0].outcome {
+            outcome.command = command;
+        }
+        conversation.earlier.push(described);
+        assert_eq!(places(&conversation), 0);
+    }
+
+    #[test]
+    fn the_new_pod_is_the_one_that_was_not_listed_before() {
+        let conversation = Conversation {
+            earlier: vec![
+                list(vec![pod("ingest-1", "blue")]),
+                list(vec![pod("ingest-1", "blue"), pod("ingest-7", "blue")]),
+            ],
+            ..Conversation::default()
+        };
+        let Found::One(new) = newly_listed(&conversation, Verb::Describe) else { panic!("one pod is new") };
+        assert_eq!(new.name, "ingest-7");
+    }
+}

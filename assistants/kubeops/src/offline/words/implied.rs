@@ -328,6 +328,11 @@ impl Reading {
         if matches!(self.verb, None | Some(Verb::Get)) && asks_what && says {
             self.verb = Some(Verb::Logs);
         }
+        // "History?", after a look at a deployment.
+        let is_short = self.words.len() <= 3 && self.names.is_empty();
+        if is_short && matches!(self.verb, None | Some(Verb::Get)) && self.has_any(&["history", "revisions"]) {
+            (self.verb, self.pronoun) = (Some(Verb::RolloutHistory), true);
+        }
         self.imply_scheduling();
         // "Bring node-b back".
         let brings = self.has_any(&["bring", "put"]) && self.has("back");

@@ -36,7 +36,7 @@ impl Reading {
             let is_adverb = word == "first"
                 && next.is_empty()
                 && !matches!(before, "the" | "my" | "that" | "this")
-                && self.words.len() > 2;
+                && (self.words.len() > 2 || matches!(before, "logs" | "log" | "events" | "status"));
             // "Give web a second replica" counts replicas.
             let is_count = before == "a" && is_replica(next);
             let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb && !is_count);

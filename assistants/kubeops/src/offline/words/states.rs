@@ -132,7 +132,8 @@ impl Reading {
             }
             // "The one that crashed", "the pod which has 4 restarts".
             let is_relative = matches!(next, "that" | "which" | "thats" | "with" | "who");
-            if found.is_none() && is_relative && ends_noun(self.word(at)) && !self.is_excluded(at) {
+            let is_noun = ends_noun(self.word(at)) || self.word(at) == "thing";
+            if found.is_none() && is_relative && is_noun && !self.is_excluded(at) {
                 let end = (at + 8).min(self.words.len());
                 let restarts = (at + 2..end).any(|at| self.word(at).starts_with("restart"));
                 let number = (at + 2..end).find_map(|at| number_of(self.word(at)));

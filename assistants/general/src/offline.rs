@@ -1,5 +1,6 @@
 //! The offline model of the general assistant, which quotes conversations and documents.
 
+mod arithmetic;
 mod commands;
 mod continuation;
 mod documents;

@@ -1,4 +1,4 @@
-//! Results of the calculations of a conversation as subjects: "what was the first result?", "the difference between the last two".
+//! Results of the calculations of a conversation as subjects: "what was the first result?", "which of them was the largest?".
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::calculation::CALCULATOR;
 
 /// A calculation of the conversation.
 #[derive(Clone, Debug, PartialEq)]
-struct Calculation {
-    expression: String,
-    result: String,
+pub(super) struct Calculation {
+    pub(super) expression: String,
+    pub(super) result: String,
 }
 
 /// Returns the calculations of the conversation, oldest first.
-fn calculations(earlier: &[ChatMessage]) -> Vec<Calculation> {
+pub(super) fn calculations(earlier: &[ChatMessage]) -> Vec<Calculation> {
     let calls: Vec<&str> = earlier
         .iter()
         .flat_map(ChatMessage::tool_calls)
@@ -36,7 +36,7 @@ fn calculations(earlier: &[ChatMessage]) -> Vec<Calculation> {
 
 /// The results to which words refer.
 #[derive(Clone, Debug, PartialEq)]
-enum Reference {
+pub(super) enum Reference {
     /// One result, counted from the first one.
     One(usize),
     /// Several results.
@@ -102,9 +102,10 @@ fn is_article(word: &str) -> bool {
     matches!(word, "the" | "that" | "those" | "these" | "my" | "our" | "your" | "el" | "la" | "los" | "las" | "very")
 }
 
-/// Parses a reference to results at a word. Returns it with the index after its last word, and whether a noun names results.
-fn reference_at(message: &Utterance, start: usize, length: usize) -> Option<(Reference, usize, bool)> {
-    let word = |at: usize| message.word(at);
+/// Parses a reference to one of `length` results at a word. Returns it with the index after its last word, and whether a noun names
+/// results.
+pub(super) fn reference_at(words: &[&str], start: usize, length: usize) -> Option<(Reference, usize, bool)> {
+    let word = |at: usize| words.get(at).copied().unwrap_or_default();
     let mut at = start;
     while is_article(word(at)) {
         at += 1;
@@ -138,7 +139,11 @@ fn reference_at(message: &Utterance, start: usize, length: usize) -> Option<(Ref
 }
 
 /// Words that a question for results may contain beside references and nouns.
-const QUESTION_WORDS: [&str; 57] = [
+const QUESTION_WORDS: [&str; 61] = [
+    "in",
+    "this",
+    "conversation",
+    "chat",
     "what",
     "whats",
     "which",
@@ -203,7 +208,8 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     let known = calculations(earlier);
     let message = Utterance::new(text);
     let length = known.len();
-    let words = message.words().len();
+    let folded: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
+    let words = folded.len();
     if known.is_empty() || words == 0 || words > MAX_WORDS {
         return None;
     }
@@ -214,7 +220,7 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     let mut extreme = None;
     let mut at = 0;
     while at < words {
-        match reference_at(&message, at, length) {
+        match reference_at(&folded, at, length) {
             Some((reference, end, has_noun)) if found.is_none() => {
                 (found, at, named) = (Some(reference), end, named || has_noun);
             }
@@ -240,7 +246,8 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     // "The results" without an ordinal are all of them; "what is the answer" asks about something else.
     let lists = message.words().iter().any(|word| word.folded.starts_with("result") && word.folded.ends_with('s'))
         || extreme.is_some();
-    if !asks || !(named || continues && found.is_some()) || found.is_none() && !lists {
+    let compares = extreme.is_some() && matches!(found, Some(Reference::Several(_)));
+    if !asks || !(named || compares || continues && found.is_some()) || found.is_none() && !lists {
         return None;
     }
     let meant = match found.unwrap_or(Reference::Several(0..length)) {
@@ -281,137 +288,14 @@ fn last_reply(earlier: &[ChatMessage]) -> Option<String> {
     Some(reply.plain_text())
 }
 
-/// Returns the calculation that a message means with results of the conversation: "the difference between the last two",
-/// "divide the first result by the second", "what percentage of the first one is that".
-pub(super) fn complete(text: &str, earlier: &[ChatMessage]) -> Option<String> {
-    let known = calculations(earlier);
-    let message = Utterance::new(text);
-    let count = message.words().len();
-    if known.is_empty() || count > MAX_WORDS {
-        return None;
-    }
-    let mut references: Vec<(Range<usize>, Reference)> = Vec::new();
-    let mut at = 0;
-    while at < count {
-        match reference_at(&message, at, known.len()) {
-            Some((reference, end, _)) => {
-                references.push((at..end, reference));
-                at = end;
-            }
-            None => at += 1,
-        }
-    }
-    let rest: Vec<(usize, &str)> = (0..count)
-        .filter(|at| !references.iter().any(|(words, _)| words.contains(at)))
-        .map(|at| (at, message.word(at)))
-        .collect();
-    let pronoun = rest.iter().find(|(at, word)| {
-        let is_last = *at + 1 == count;
-        matches!(*word, "it" | "this" | "eso")
-            || *word == "that" && (is_last || at.checked_sub(1).is_none_or(|before| message.word(before) != "is"))
-    });
-    if let (Some((at, _)), 1) = (pronoun, references.len()) {
-        references.push((*at..*at + 1, Reference::One(known.len() - 1)));
-        references.sort_by_key(|(words, _)| words.start);
-    }
-    let has = |wanted: &[&str]| rest.iter().any(|(_, word)| wanted.contains(word));
-    // Every other word belongs to the question.
-    let operation = |word: &str| OPERATION_WORDS.contains(&word) || QUESTION_WORDS.contains(&word) || is_noun(word);
-    if !rest.iter().all(|(_, word)| operation(word) || matches!(*word, "it" | "this" | "eso")) {
-        return None;
-    }
-    let values: Vec<&str> = references
-        .iter()
-        .flat_map(|(_, reference)| match reference {
-            Reference::One(position) => *position..*position + 1,
-            Reference::Several(range) => range.clone(),
-        })
-        .map(|position| known.get(position).map(|calculation| calculation.result.as_str()))
-        .collect::<Option<_>>()?;
-    if let [(_, Reference::Several(_))] = &references[..]
-        && has(&["average", "mean", "promedio", "media"])
-    {
-        return Some(format!("({})/{}", values.join("+"), values.len()));
-    }
-    let is_sum = has(&["sum", "add", "together", "altogether", "combined", "plus", "suma", "juntos", "mas"]);
-    if values.len() > 1 && is_sum {
-        return Some(values.join("+"));
-    }
-    let [first, second] = values[..] else { return None };
-    let number = |text: &str| text.parse::<f64>().unwrap_or_default();
-    let is_percentage = has(&["percentage", "percent", "porcentaje"]);
-    match () {
-        // "What percentage of the first is the second", "the second as a percentage of the first"
-        () if is_percentage && has(&["as", "como"]) => Some(format!("{first}/{second}*100")),
-        () if is_percentage => Some(format!("{second}/{first}*100")),
-        () if has(&["difference", "apart", "diferencia"]) => {
-            let (more, less) = if number(first) >= number(second) { (first, second) } else { (second, first) };
-            Some(format!("{more}-{less}"))
-        }
-        () if has(&["subtract", "deduct", "resta"]) && has(&["from", "a"]) => Some(format!("{second}-{first}")),
-        () if has(&["minus", "less", "menos"]) => Some(format!("{first}-{second}")),
-        () if has(&["product", "times", "multiply", "multiplied", "por", "producto"]) => {
-            Some(format!("{first}*{second}"))
-        }
-        () if has(&["divide", "divided", "over", "ratio", "entre"]) => Some(format!("{first}/{second}")),
-        () => None,
-    }
-}
-
-/// Words of operations on results.
-const OPERATION_WORDS: [&str; 43] = [
-    "difference",
-    "between",
-    "sum",
-    "add",
-    "together",
-    "altogether",
-    "combined",
-    "plus",
-    "average",
-    "mean",
-    "minus",
-    "less",
-    "subtract",
-    "deduct",
-    "from",
-    "product",
-    "times",
-    "multiply",
-    "multiplied",
-    "divide",
-    "divided",
-    "by",
-    "over",
-    "ratio",
-    "percentage",
-    "percent",
-    "as",
-    "apart",
-    "how",
-    "much",
-    "now",
-    "promedio",
-    "media",
-    "suma",
-    "juntos",
-    "mas",
-    "menos",
-    "resta",
-    "por",
-    "producto",
-    "entre",
-    "diferencia",
-    "porcentaje",
-];
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use threadkeep::{JsonText, Part, Role, ToolCall, ToolResult};
 
     use super::*;
 
-    fn conversation(results: &[(&str, &str)]) -> Vec<ChatMessage> {
+    /// Returns the messages of calculations with their results.
+    pub(in super::super) fn conversation(results: &[(&str, &str)]) -> Vec<ChatMessage> {
         let exchange = |(at, (expression, result)): (usize, &(&str, &str))| {
             let arguments = JsonText::from(&serde_json::json!({"expression": expression}));
             let call = ToolCall { id: format!("c{at}"), name: CALCULATOR.to_owned(), arguments };
@@ -456,23 +340,5 @@ mod tests {
             }
         }
         assert_eq!(describe("what was the first result?", &[], Language::English), None);
-    }
-
-    #[test]
-    fn calculations_with_results_are_completed() {
-        let earlier = conversation(&[("3*8", "24"), ("24+6", "30")]);
-        for (text, expected) in [
-            ("what is the difference between the two?", Some("30-24")),
-            ("divide the second result by the first", Some("30/24")),
-            ("subtract the first result from the second", Some("30-24")),
-            ("add the first and the last", Some("24+30")),
-            ("what's the average of both results?", Some("(24+30)/2")),
-            ("that as a percentage of the first result", Some("30/24*100")),
-            ("what percentage of the first result is that?", Some("30/24*100")),
-            ("add the two eggs", None),
-            ("the difference between the first house and the second", None),
-        ] {
-            assert_eq!(complete(text, &earlier).as_deref(), expected, "{text}");
-        }
     }
 }

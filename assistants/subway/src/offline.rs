@@ -10,7 +10,6 @@ mod conditions;
 mod corridor;
 mod lines;
 mod speech;
-mod train_words;
 mod trains;
 mod trips;
 mod unusual;
@@ -138,9 +137,9 @@ fn declaration() -> OfflineModelBuilder {
         .kind("own_arrival", find_own_arrival)
         .kind("unknown_line", unusual::find_unknown_line)
         .kind("sameness", unusual::find_sameness)
-        .kind("train", train_words::find_train)
-        .kind("needed", train_words::find_needed)
-        .kind("train_question", train_words::find_question)
+        .kind("train", |message: &Utterance| SPEECH.find_train(message))
+        .kind("needed", |message: &Utterance| SPEECH.find_needed(message))
+        .kind("train_question", |message: &Utterance| SPEECH.find_train_question(message))
         .kind("board", |_: &Utterance| Vec::new())
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())

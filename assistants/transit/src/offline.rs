@@ -18,6 +18,7 @@ mod saved;
 mod spelling;
 mod statements;
 mod stations;
+mod train_words;
 mod trips;
 mod words;
 
@@ -38,6 +39,7 @@ pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
 pub use statements::{find_habits, find_statements};
 pub use stations::{find_saved, find_saved_keys, saved_key};
+pub use train_words::{AFTER, FIRST_THERE};
 pub use trips::{ENDS, other_saved, route_intent, to_station, trip_arguments};
 pub use words::UNITS;
 

@@ -167,18 +167,37 @@ fn goes_away_from(stop: &str, station: &str, train: &Prediction) -> bool {
 fn goes_to(stop: &str, station: &str, train: &Prediction) -> bool {
     let destination =
         train.destination_name.as_deref().or(train.towards.as_deref()).map(clean_name).unwrap_or_default();
+    let via = train.towards.as_deref().and_then(|towards| towards.split_once(" via ")).map(|(_, via)| via);
+    calls_at(&AnnouncedTrain { line: &train.line_id, stop, destination: &destination, via }, station)
+}
+
+/// A train, by what the board says about it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AnnouncedTrain<'a> {
+    /// The id of the line.
+    pub(crate) line: &'a str,
+    /// The id of the station of the board.
+    pub(crate) stop: &'a str,
+    /// The name of the last station.
+    pub(crate) destination: &'a str,
+    /// The branch that the train shows, if any.
+    pub(crate) via: Option<&'a str>,
+}
+
+/// Whether a train stops at a station, given by its id, after the station of the board.
+pub(crate) fn calls_at(train: &AnnouncedTrain<'_>, station: &str) -> bool {
     let Some(target) = LONDON.station(station) else { return false };
-    if target.name == destination {
+    if target.name == train.destination {
         return true;
     }
-    let ends = network().stations().iter().filter(|known| known.name == destination);
+    let ends = network().stations().iter().filter(|known| known.name == train.destination);
     let passes = ends.filter_map(|end| {
-        let ride = network().ride(&train.line_id, stop, station)?;
-        network().ride(&train.line_id, station, &end.id).filter(|rest| rest.way == ride.way)
+        let ride = network().ride(train.line, train.stop, station)?;
+        network().ride(train.line, station, &end.id).filter(|rest| rest.way == ride.way)
     });
-    let is_on_branch = match train.towards.as_deref() {
-        Some(towards) if train.line_id == "northern" && towards.contains(" via ") => {
-            let via_bank = towards.contains("via Bank");
+    let is_on_branch = match train.via {
+        Some(via) if train.line == "northern" => {
+            let via_bank = via.starts_with("Bank");
             let of_bank =
                 ["BNK", "ODS", "MGT", "AGL", "KSX", "LNB", "BOR", "EAC"].iter().any(|code| station.ends_with(code));
             let of_charing_cross =

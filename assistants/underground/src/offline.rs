@@ -4,14 +4,19 @@
 //! All facts come from tools. To messages that it does not understand, it replies with examples. Like every model of this
 //! assistant, it refuses requests that are not about London's network with [`REFUSAL`].
 
+mod board_rows;
 mod completion;
 mod edges;
 mod intents;
+mod line_questions;
 mod moments;
 mod rewording;
 mod rides;
+mod sections;
 mod speech;
 mod states;
+mod train_questions;
+mod trains;
 
 use threadkeep::ChatMessage;
 use threadkeep::Role;
@@ -21,9 +26,11 @@ use threadkeep_transit::offline::{
     find_legs, find_now, find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics,
     personal_intents, trip_phrases,
 };
+use threadkeep_transit::wording::join_with_and;
 
 use crate::prompt::REFUSAL;
 use crate::routing::{lines_of, stations_of};
+use crate::spoken_lines::SpokenLines;
 pub(crate) use speech::SPEECH;
 
 const ABOUT: &str = "I answer questions about London's Underground, Elizabeth line, DLR and Overground: status, next trains, \
@@ -85,6 +92,7 @@ fn declaration() -> OfflineModelBuilder {
         .spelling(speech::correct)
         .completes(completion::complete)
         .phrases(trip_phrases(GREETING, WELCOME))
+        .kind("announced", trains::find_announced)
         .kind("position", speech::find_position)
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
         .kind("statement", find_statements)
@@ -100,6 +108,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
         .kind("state", states::find_states)
+        .kind("weekend", states::find_weekend)
         .kind("access", |message: &Utterance| {
             speech::find_access(message).into_iter().chain(states::find_at_station(message)).collect::<Vec<_>>()
         })
@@ -169,6 +178,14 @@ fn asked_station(turn: &Turn<'_>) -> String {
     let question = Utterance::new(turn.question());
     let has = |words: &[&str]| question.words().iter().any(|word| words.contains(&word.folded.as_str()));
     let (is_line, is_first) = (has(&["line", "lines"]), has(&FIRST));
+    if has(&["lines"]) {
+        let spoken = turn.earlier().iter().map(|message| (message.role, message.plain_text()));
+        let names: Vec<&str> = SpokenLines::of(spoken).asked().iter().map(|line| line.name).collect();
+        return match names.is_empty() {
+            true => "You have not named a line yet.".to_owned(),
+            false => format!("You asked about the {}.", join_with_and(&names)),
+        };
+    }
     let calls = turn.earlier().iter().rev().flat_map(ChatMessage::tool_calls);
     let station_of = |call: &threadkeep::ToolCall| {
         let arguments: threadkeep::Value = call.arguments.read().ok()?;

@@ -42,6 +42,10 @@ const AROUND: [&str; 20] = [
     "and", "what", "about", "how", "hows", "is", "are", "the", "one", "line", "then", "s", "so", "ok", "ones", "doing",
     "too", "now", "today", "please",
 ];
+/// Words of questions about the state of a line of several.
+const MORE: [&str; 14] = [
+    "why", "which", "whats", "wrong", "with", "any", "better", "worse", "still", "again", "it", "has", "that", "there",
+];
 const NUMBERS: [(&str, usize); 6] = [("two", 2), ("both", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6)];
 
 /// What was said about lines, up to a message.
@@ -61,6 +65,8 @@ pub(crate) struct SpokenLines {
     last_disrupted: Vec<&'static LineInfo>,
     /// The lines of the newest answer that called several disrupted.
     listed: Vec<&'static LineInfo>,
+    /// The lines of the newest answer about several lines, in its order, and which of them run well, if it says so.
+    compared: Vec<(&'static LineInfo, Option<bool>)>,
 }
 
 impl SpokenLines {
@@ -75,6 +81,16 @@ impl SpokenLines {
             }
         }
         spoken
+    }
+
+    /// The lines that the user named or referred to, in the order of their first mention.
+    pub(crate) fn asked(&self) -> &[&'static LineInfo] {
+        &self.asked
+    }
+
+    /// The line that the user named last.
+    pub(crate) fn last_asked(&self) -> Option<&'static LineInfo> {
+        self.last_asked
     }
 
     fn add_question(&mut self, text: &str) {
@@ -99,6 +115,11 @@ impl SpokenLines {
             self.ridden.clone_from(&self.answered);
         }
         let states: Vec<(&'static LineInfo, bool)> = text.lines().filter_map(state_of).collect();
+        if !is_route && states.len() > 1 {
+            self.compared = states.iter().map(|(line, is_good)| (*line, Some(*is_good))).collect();
+        } else if states.is_empty() && text.starts_with("You asked about the ") && self.answered.len() > 1 {
+            self.compared = self.answered.iter().map(|line| (*line, None)).collect();
+        }
         let disrupted = states.iter().filter(|(_, is_good)| !is_good).map(|(line, _)| *line);
         self.disrupted = (!states.is_empty() && !is_route).then(|| {
             let mut lines: Vec<&'static LineInfo> = Vec::new();
@@ -130,9 +151,13 @@ impl SpokenLines {
         let names: Vec<String> = lines.iter().map(|line| format!("the {}", line.name)).collect();
         let (start, end) = (message.words()[words.start].span.start, message.words()[words.end - 1].span.end);
         let named = names.join(" and ");
+        let is_whole = words.start == 0 && words.end == message.words().len();
         // A question about several lines asks how they are.
-        let named = if lines.len() > 1 && words.start == 0 { format!("status of {named}") } else { named };
-        let named = if asks_why(&message) { format!("why is {named} delayed") } else { named };
+        let named = match asks_why(&message) {
+            true => format!("why is {named} delayed"),
+            false if is_whole || lines.len() > 1 && words.start == 0 => format!("status of {named}"),
+            false => named,
+        };
         Some(format!("{}{named}{}", &text[..start], &text[end..]))
     }
 
@@ -143,8 +168,11 @@ impl SpokenLines {
         }
         let one = |(words, line): (Range<usize>, &'static LineInfo)| (words, vec![line]);
         self.by_question(message)
+            .or_else(|| self.by_place(message))
             .or_else(|| self.by_state(message))
             .map(one)
+            .or_else(|| self.only_one(message).map(one))
+            .or_else(|| self.both(message))
             .or_else(|| self.several(message))
             .or_else(|| self.other(message).or_else(|| self.of_answer(message)).map(one))
             .or_else(|| self.by_ride(message).or_else(|| self.of_cause(message)).map(one))
@@ -185,6 +213,85 @@ impl SpokenLines {
             self.last_asked.as_ref()
         };
         Some((start..end, line?))
+    }
+
+    /// "Why is the second one late?", "and the last one?", about the lines of an answer.
+    fn by_place(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        const ORDINALS: [&str; 5] = ["first", "second", "third", "fourth", "fifth"];
+        let at = (1..message.words().len()).find(|at| {
+            message.word(at - 1) == "the" && (ORDINALS.contains(&message.word(*at)) || message.word(*at) == "last")
+        })?;
+        let line = match ORDINALS.iter().position(|ordinal| *ordinal == message.word(at)) {
+            Some(number) => self.compared.get(number)?.0,
+            None => self.compared.last()?.0,
+        };
+        let end = match (message.word(at + 1), message.word(at + 2)) {
+            ("one" | "line", _) => at + 2,
+            ("of", "those" | "these" | "them") => at + 3,
+            _ => at + 1,
+        };
+        let is_plain = |other: usize| {
+            let word = message.word(other);
+            (at..end).contains(&other) || AROUND.contains(&word) || STATE_WORDS.contains(&word) || MORE.contains(&word)
+        };
+        let is_known = (0..message.words().len()).all(is_plain) && gazetteer().find(message).is_empty();
+        // After a route, "the second line" is that of its second ride.
+        (is_known && self.ridden.is_empty()).then_some((at - 1..end, line))
+    }
+
+    /// "Which is the only one without delays?", "which of them is fine?", if the states of several lines differ so.
+    fn only_one(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
+        const GOOD: [&str; 7] = ["ok", "okay", "fine", "running", "working", "good", "unaffected"];
+        const BAD: [&str; 12] = [
+            "delay",
+            "delays",
+            "delayed",
+            "problem",
+            "problems",
+            "trouble",
+            "late",
+            "disrupted",
+            "disruption",
+            "suspended",
+            "closed",
+            "bad",
+        ];
+        let has = |words: &[&str]| message.words().iter().any(|word| words.contains(&word.folded.as_str()));
+        let is_negated = has(&["without", "no", "not", "isnt", "doesnt", "free"]);
+        let asks_good = if has(&BAD) {
+            is_negated
+        } else if has(&GOOD) {
+            !is_negated
+        } else {
+            return None;
+        };
+        let is_plain = |at: usize| {
+            let word = message.word(at);
+            let around = AROUND.contains(&word) || STATE_WORDS.contains(&word) || MORE.contains(&word);
+            around || matches!(word, "only" | "without" | "no" | "not" | "isnt" | "of" | "them" | "those" | "any")
+        };
+        let asks = has(&["which", "whats", "only"]) && has(&["one", "only", "ones", "line"]);
+        let mut fitting =
+            self.compared.iter().filter(|(_, is_good)| *is_good == Some(asks_good)).map(|(line, _)| *line);
+        let line = fitting.next().filter(|_| fitting.next().is_none())?;
+        let is_known = asks && (0..message.words().len()).all(is_plain);
+        is_known.then(|| (0..message.words().len(), line))
+    }
+
+    /// "Are they both working?", about the last two lines.
+    fn both(&self, message: &Utterance) -> Option<(Range<usize>, Vec<&'static LineInfo>)> {
+        let at = (0..message.words().len()).find(|at| message.word(*at) == "both")?;
+        let start = at.checked_sub(1).filter(|before| matches!(message.word(*before), "they" | "them")).unwrap_or(at);
+        let end = match (message.word(at + 1), message.word(at + 2), message.word(at + 3)) {
+            ("of", "them" | "those" | "these", _) => at + 3,
+            ("lines", ..) => at + 2,
+            _ => at + 1,
+        };
+        let asks = |at: usize| STATE_WORDS.contains(&message.word(at));
+        let opens = (0..start).any(|at| matches!(message.word(at), "are" | "is" | "do"));
+        let lines = self.asked.get(self.asked.len().checked_sub(2)?..)?.to_vec();
+        let is_meant = opens && (end..message.words().len()).any(asks) && gazetteer().find(message).is_empty();
+        is_meant.then_some((start..end, lines))
     }
 
     /// "The delayed line", "the one with delays", if exactly one was called disrupted.
@@ -302,8 +409,11 @@ fn may_refer(message: &Utterance) -> bool {
             }
             "the" | "that" | "this" if is_noun(at + 1) => has_state(),
             "the" => {
-                matches!(next, "other" | "first" | "second" | "third") || is_noun(at + 2) && STATE_WORDS.contains(&next)
+                matches!(next, "other" | "first" | "second" | "third" | "fourth" | "fifth" | "last" | "only")
+                    || is_noun(at + 2) && STATE_WORDS.contains(&next)
             }
+            "both" => has_state(),
+            "which" if matches!(next, "one" | "ones") => has_state(),
             "which" | "are" | "any" => {
                 matches!(message.word(at + 2), "those" | "these" | "them" | "the") && has_state()
             }
@@ -343,7 +453,7 @@ fn asks_why(message: &Utterance) -> bool {
         "was",
         "has",
     ];
-    const ASKING: [&str; 7] = ["why", "happened", "happening", "wrong", "matter", "cause", "causing"];
+    const ASKING: [&str; 8] = ["why", "happened", "happening", "wrong", "matter", "cause", "causing", "reason"];
     let has = |words: &[&str]| message.words().iter().any(|word| words.contains(&word.folded.as_str()));
     has(&ASKING) && message.words().iter().all(|word| WORDS.contains(&word.folded.as_str()))
 }

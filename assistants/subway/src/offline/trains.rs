@@ -3,11 +3,10 @@
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots};
-use threadkeep_transit::offline::{away_from, lines_of, station, with_saved};
+use threadkeep_transit::offline::{AFTER, FIRST_THERE, away_from, lines_of, station, with_saved};
 
 use super::boards::{TOWARDS, is_direction};
 use super::speech::SPEECH;
-use super::train_words::{AFTER, FIRST_THERE};
 use crate::direction::heading_of;
 use crate::place::find;
 
@@ -409,7 +408,57 @@ fn first_there(outcome: &Outcome<'_>, rows: &[Row]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use threadkeep::dialogue::Utterance;
+
     use super::*;
+
+    fn train(text: &str) -> Option<String> {
+        SPEECH.find_train(&Utterance::new(text)).first().map(|found| found.choices[0].value.to_string())
+    }
+
+    fn asks(text: &str) -> Option<bool> {
+        SPEECH.find_train_question(&Utterance::new(text)).first().and_then(|found| found.choices[0].value.as_bool())
+    }
+
+    #[test]
+    fn a_train_of_the_board_is_recognised() {
+        for (text, expected) in [
+            ("if I take the one in 7 min, when am I at Canal St?", r#"{"in":7}"#),
+            ("suppose I catch the third, when do I reach Bowling Green", r#"{"nth":3}"#),
+            ("what if I miss the first one?", r#"{"nth":2}"#),
+            ("and if we miss it?", r#""after""#),
+            ("when does the second one get to Chambers St", r#"{"nth":2}"#),
+            ("which gets me to Canal St sooner?", r#""first there""#),
+        ] {
+            assert_eq!(train(text).as_deref(), Some(expected), "{text}");
+            assert_eq!(asks(text), Some(true), "{text}");
+        }
+        assert_eq!(train("and the third one?").as_deref(), Some(r#"{"nth":3}"#));
+        assert_eq!(asks("and the third one?"), Some(false));
+        assert_eq!(asks("when would that one be at Bedford Av"), Some(true));
+        for text in [
+            "if I take the next G, how long will I wait for the L?",
+            "should I take the next one or wait for the 4?",
+            "when is the next train at Astor Pl",
+            "take the second street",
+            "which train goes to Canal St",
+        ] {
+            assert_eq!(asks(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn minutes_to_the_platform_are_recognised() {
+        let needed = |text: &str| {
+            let found = SPEECH.find_needed(&Utterance::new(text));
+            Some((found.first()?.choices[0].value.as_i64()?, asks(text)?))
+        };
+        assert_eq!(needed("it takes me 6 minutes to walk to the platform"), Some((6, true)));
+        assert_eq!(needed("and if I need ten?"), Some((10, false)));
+        assert_eq!(needed("half an hour?"), Some((30, false)));
+        assert_eq!(needed("is there one in 5 minutes"), None);
+        assert_eq!(needed("how long is the wait"), None);
+    }
 
     #[test]
     fn the_trains_of_a_board_are_read_in_order() {

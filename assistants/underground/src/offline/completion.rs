@@ -5,7 +5,7 @@ use std::ops::Range;
 use threadkeep::dialogue::{Extractor as _, Utterance};
 use threadkeep::{ChatMessage, Role};
 
-use super::{SPEECH, rewording};
+use super::{SPEECH, line_questions, rewording, train_questions};
 use crate::lines::line_runs;
 use crate::network::gazetteer;
 use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
@@ -28,6 +28,14 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     for _ in 0..MAX_CORRECTIONS {
         let Some(corrected) = corrected_place(&Utterance::new(text.as_str())) else { break };
         text.replace_range(corrected, "");
+    }
+    if let Some(text) =
+        train_questions::with_train(&text, earlier).or_else(|| train_questions::with_other_board(&text, earlier))
+    {
+        return Some(text);
+    }
+    if let Some(text) = line_questions::with_line(&text, earlier).or_else(|| line_questions::with_lines_asked(&text)) {
+        return Some(text);
     }
     let text = with_question_first(&text).unwrap_or(text);
     let text = with_role_first(&text).unwrap_or(text);

@@ -10,7 +10,9 @@ use threadkeep_transit::offline::{
 
 use super::SPEECH;
 use super::rides::ride_stops;
+use super::sections;
 use super::speech::decides_for_listing;
+use super::trains::announced_train;
 use crate::lines::{find_network_lines, line_runs};
 use crate::network::network;
 use crate::services::night_lines;
@@ -23,6 +25,7 @@ pub(super) fn intents() -> Vec<Intent> {
     let route = route_intent(&SPEECH, "How do I get from Paddington to Canary Wharf?", "get_route");
     let info = station_info(&SPEECH, "Is Bond Street step-free?");
     vec![
+        announced_train(),
         nearest_to(),
         line_ends(&SPEECH).continued_by("stations_on_line"),
         line_meeting(&SPEECH).yields(first_line),
@@ -61,6 +64,7 @@ fn status() -> Intent {
         .slot(Slot::optional("stations", "station").after(["between", "from", "to", "and", "at"]))
         .slot(Slot::optional("to", "station").after(["to", "and", "towards"]))
         .slot(Slot::optional("now", "now"))
+        .slot(Slot::optional("weekend", "weekend").momentary())
         .then_calls("get_preference", |outcome| outcome.slots().get("usual").map(|_| json!({"key": USUAL_LINE})))
         .then_calls("get_line_status", |outcome| {
             let mut lines = lines_of(&outcome.slots().value("lines"));
@@ -76,9 +80,25 @@ fn status() -> Intent {
             match outcome.slots().get("usual").is_some() && usual_line(outcome).is_none() {
                 true if outcome.slots().get("lines").is_none() => unknown.to_owned(),
                 true => format!("{}\n{unknown}", last_result_text(outcome)),
-                false => last_result_text(outcome),
+                false => at_sections(outcome, last_result_text(outcome)),
             }
         })
+}
+
+/// Adds to the state of a line whether a station is on the section that TfL names, and what a state says about other days.
+fn at_sections(outcome: &Outcome<'_>, text: String) -> String {
+    let lines = lines_of(&outcome.slots().value("lines"));
+    let station = outcome.slots().value("stations");
+    let place = match (&lines[..], station.as_str()) {
+        ([line], Some(station)) => sections::place_on_sections(line, station, &text),
+        _ => None,
+    };
+    let days = outcome.slots().get("weekend").map(|_| {
+        "That is the current status, with the works that TfL lists. For works on later days see \
+         tfl.gov.uk/status-updates/planned-track-closures."
+            .to_owned()
+    });
+    place.into_iter().chain([text]).chain(days).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns the id of the line that the user saved as their usual line.
@@ -152,7 +172,8 @@ fn arrivals() -> Intent {
             }
             let is_served = |there: &&str| lines.get(number).is_none_or(|line| has_ride(line, &here, there));
             let direction = outcome.slots().value("direction");
-            let way = direction.as_str().or(there.as_deref().filter(is_served));
+            // In "northbound to Edgware", the place says more.
+            let way = there.as_deref().filter(is_served).or(direction.as_str());
             let via = outcome.slots().value("via");
             let via = via.as_str().map(|via| format!("via {via}"));
             let towards: Vec<&str> = way.into_iter().chain(via.as_deref()).collect();

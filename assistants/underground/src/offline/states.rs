@@ -108,6 +108,9 @@ const TROUBLE: &[&str] =
 /// Finds the words that ask about the state of a line that the message names.
 pub(super) fn find_states(message: &Utterance) -> Vec<Mention> {
     let runs = line_runs(message);
+    if !find_weekend(message).is_empty() {
+        return vec![mention(message, 1)];
+    }
     if has(message, OTHER) || runs.is_empty() && find_usual_line(message).is_empty() {
         return Vec::new();
     }
@@ -115,6 +118,12 @@ pub(super) fn find_states(message: &Utterance) -> Vec<Mention> {
     let asked: &[&str] = if message.text().contains('?') { ASKED_STATES } else { &[] };
     let named = STATES.iter().chain(asked).filter_map(|phrase| position(message, phrase)).min();
     named.or_else(|| how_is(message)).map(|at| mention(message, at)).into_iter().collect()
+}
+
+/// Finds "weekend status" before a line, to which the question about a line at the weekend is rewritten.
+pub(super) fn find_weekend(message: &Utterance) -> Vec<Mention> {
+    let is_asked = message.word(0) == "weekend" && message.word(1) == "status";
+    if is_asked && !line_runs(message).is_empty() { vec![mention(message, 0)] } else { Vec::new() }
 }
 
 /// Returns the position of "how" in "how is the Victoria meanwhile".

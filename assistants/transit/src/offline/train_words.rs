@@ -5,12 +5,12 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 
-use super::speech::SPEECH;
+use super::Speech;
 
 /// The reference to the train after the one that was reported last.
-pub(super) const AFTER: &str = "after";
+pub const AFTER: &str = "after";
 /// The reference to the train that arrives first.
-pub(super) const FIRST_THERE: &str = "first there";
+pub const FIRST_THERE: &str = "first there";
 
 /// Verbs with which a user boards a train.
 const BOARDING: [&str; 12] =
@@ -82,11 +82,11 @@ fn is_train_word(word: &str) -> bool {
 }
 
 /// Parses a reference to a train of the last board at a word.
-fn reference_at(message: &Utterance, at: usize) -> Option<Reference> {
+fn reference_at(speech: &Speech, message: &Utterance, at: usize) -> Option<Reference> {
     let word = |at: usize| message.word(at);
     let has_article = matches!(word(at), "the" | "that" | "this");
     let start = if has_article { at + 1 } else { at };
-    let line = SPEECH.find_lines(message).into_iter().find(|found| found.words.start == start);
+    let line = speech.find_lines(message).into_iter().find(|found| found.words.start == start);
     let noun = match &line {
         Some(line) => {
             let end = line.words.end;
@@ -115,7 +115,7 @@ fn reference_at(message: &Utterance, at: usize) -> Option<Reference> {
     }
     if let Some((_, number)) = ORDINALS.iter().find(|(name, _)| *name == word(start)) {
         let closes = start + 1 == message.words().len() || message.words()[start].ends_a_sentence();
-        let line_follows = SPEECH.find_lines(message).iter().any(|found| found.words.start == start + 1);
+        let line_follows = speech.find_lines(message).iter().any(|found| found.words.start == start + 1);
         let names_train = is_train_word(word(start + 1)) || line_follows;
         let end = if names_train { start + 2 } else { start + 1 };
         let follows = matches!(word(end), "then" | "instead" | "when" | "what" | "how" | "to" | "at");
@@ -138,7 +138,7 @@ fn reference_at(message: &Utterance, at: usize) -> Option<Reference> {
 }
 
 /// Returns the reference after a verb of boarding, and the position of the verb: "if I catch the one in 2 minutes".
-fn boarded(message: &Utterance) -> Option<(usize, Reference)> {
+fn boarded(speech: &Speech, message: &Utterance) -> Option<(usize, Reference)> {
     const OTHER: [&str; 14] = [
         "wait",
         "change",
@@ -161,20 +161,20 @@ fn boarded(message: &Utterance) -> Option<(usize, Reference)> {
         return None;
     }
     let verbs = (0..message.words().len()).filter(|at| BOARDING.contains(&message.word(*at)));
-    verbs.filter_map(|at| Some((at, reference_at(message, at + 1)?))).find(|(at, reference)| {
+    verbs.filter_map(|at| Some((at, reference_at(speech, message, at + 1)?))).find(|(at, reference)| {
         // "When do I get it" names no train.
         reference.train.is_some() || !matches!(message.word(*at), "get" | "make" | "on")
     })
 }
 
 /// Returns the position of "miss" and which train is missed: "if I miss that G", "what if I miss the first one".
-fn missed(message: &Utterance) -> Option<(usize, Value)> {
+fn missed(speech: &Speech, message: &Utterance) -> Option<(usize, Value)> {
     let at = (0..message.words().len()).find(|at| matches!(message.word(*at), "miss" | "missed"))?;
-    let reference = reference_at(message, at + 1);
+    let reference = reference_at(speech, message, at + 1);
     let names_line = || {
         let start = if matches!(message.word(at + 1), "the" | "that" | "this" | "my") { at + 2 } else { at + 1 };
         let start = if message.word(start) == "next" { start + 1 } else { start };
-        SPEECH.find_lines(message).iter().any(|found| found.words.start == start)
+        speech.find_lines(message).iter().any(|found| found.words.start == start)
     };
     let nth = reference.as_ref().and_then(|found| found.train.as_ref()).and_then(|(_, train)| train["nth"].as_u64());
     match (nth, reference.is_some() || names_line()) {
@@ -185,7 +185,7 @@ fn missed(message: &Utterance) -> Option<(usize, Value)> {
 }
 
 /// Returns the reference in a question about when a train reaches a station: "when would that one be at 8 Av".
-fn reaches(message: &Utterance) -> Option<(usize, Reference)> {
+fn reaches(speech: &Speech, message: &Utterance) -> Option<(usize, Reference)> {
     let count = message.words().len();
     let word = |at: usize| message.word(at);
     let asks = (0..count).find(|at| {
@@ -193,12 +193,12 @@ fn reaches(message: &Utterance) -> Option<(usize, Reference)> {
     })?;
     let is_auxiliary = |word: &str| matches!(word, "is" | "will" | "would" | "does" | "whens" | "should" | "s" | "can");
     let subject = (asks..count.min(asks + 4)).find(|at| is_auxiliary(word(*at)))? + 1;
-    let reference = reference_at(message, subject)?;
+    let reference = reference_at(speech, message, subject)?;
     let rest = reference.end..count;
     let arrives = |at: usize| matches!(word(at), "get" | "reach" | "arrive" | "be" | "hit" | "make");
     let verb = rest.clone().find(|at| arrives(*at));
     let leaves = ["leave", "leaves", "depart", "go", "from", "next"];
-    let places = SPEECH.find_stations(message);
+    let places = speech.find_stations(message);
     let names_place = places.iter().any(|found| found.words.start >= reference.end);
     let is_next = word(subject) == "the" && word(subject + 1) == "next" || word(subject) == "next";
     let is_meant = verb.is_some() || matches!(word(reference.end), "at" | "in" | "to") && !is_next;
@@ -207,7 +207,7 @@ fn reaches(message: &Utterance) -> Option<(usize, Reference)> {
 }
 
 /// Returns the position of "which" in a question about which of the next trains arrives first.
-fn first_there(message: &Utterance) -> Option<usize> {
+fn first_there(speech: &Speech, message: &Utterance) -> Option<usize> {
     const OTHER: [&str; 12] = [
         "route",
         "way",
@@ -226,12 +226,12 @@ fn first_there(message: &Utterance) -> Option<usize> {
     let at = (0..count).find(|at| matches!(message.word(*at), "which" | "what"))?;
     let arrives = ["get", "gets", "me", "there", "be", "reach", "reaches", "arrive", "arrives", "at"];
     let is_first = has(message, &["first", "sooner", "soonest", "earlier", "earliest"]) && has(message, &arrives);
-    let names = !SPEECH.find_stations(message).is_empty();
+    let names = !speech.find_stations(message).is_empty();
     (is_first && names && !has(message, &OTHER)).then_some(at)
 }
 
 /// Returns how long the user needs to the platform, its words, and whether the message clearly says so.
-fn needed(message: &Utterance) -> Option<(std::ops::Range<usize>, u64, bool)> {
+fn needed(speech: &Speech, message: &Utterance) -> Option<(std::ops::Range<usize>, u64, bool)> {
     const PLACES: [&str; 9] = ["platform", "walk", "station", "catch", "make", "away", "door", "there", "train"];
     let count = message.words().len();
     let word = |at: usize| message.word(at);
@@ -249,7 +249,7 @@ fn needed(message: &Utterance) -> Option<(std::ops::Range<usize>, u64, bool)> {
         says(*at) && is_own && (*has_unit || *end == count || message.words()[end - 1].ends_a_sentence())
     });
     if let Some((at, (minutes, end, has_unit))) = stated {
-        let is_clear = *has_unit && has(message, &PLACES) && SPEECH.find_stations(message).is_empty();
+        let is_clear = *has_unit && has(message, &PLACES) && speech.find_stations(message).is_empty();
         return Some((*at..*end, *minutes, is_clear));
     }
     // "Half an hour?"
@@ -261,97 +261,61 @@ fn needed(message: &Utterance) -> Option<(std::ops::Range<usize>, u64, bool)> {
 }
 
 /// Returns the reference of a message that says nothing else: "and the second one?"
-fn bare(message: &Utterance) -> Option<Reference> {
+fn bare(speech: &Speech, message: &Utterance) -> Option<Reference> {
     const LEADING: [&str; 12] = ["and", "ok", "so", "what", "whats", "how", "about", "then", "if", "n", "okay", "with"];
     let start = (0..message.words().len()).find(|at| !LEADING.contains(&message.word(*at)))?;
-    let reference = reference_at(message, start)?;
+    let reference = reference_at(speech, message, start)?;
     let is_ordinal =
         reference.train.as_ref().is_some_and(|(_, train)| train["nth"].as_u64().is_some_and(|nth| nth > 1));
     (is_ordinal && reference.end == message.words().len()).then_some(reference)
 }
 
-/// Finds the train of the last board that a message refers to.
-pub(super) fn find_train(message: &Utterance) -> Vec<Mention> {
-    if let Some((at, train)) = missed(message) {
-        return vec![mention(message, at..at + 1, train)];
-    }
-    if let Some(at) = first_there(message) {
-        return vec![mention(message, at..at + 1, json!(FIRST_THERE))];
-    }
-    let found = boarded(message).or_else(|| reaches(message)).map(|(_, reference)| reference);
-    let train = found.or_else(|| bare(message)).and_then(|reference| reference.train);
-    train.map(|(words, train)| mention(message, words, train)).into_iter().collect()
-}
-
-/// Finds the minutes that the user needs to the platform.
-pub(super) fn find_needed(message: &Utterance) -> Vec<Mention> {
-    needed(message).map(|(words, minutes, _)| mention(message, words, json!(minutes))).into_iter().collect()
-}
-
-/// Finds the word with which a message asks about one train of the last board. The value is true if the message clearly does, and false if
-/// it does only after such a question.
-pub(super) fn find_question(message: &Utterance) -> Vec<Mention> {
-    let clear = missed(message)
-        .map(|(at, _)| at)
-        .or_else(|| first_there(message))
-        .or_else(|| boarded(message).map(|(at, _)| at))
-        .or_else(|| reaches(message).map(|(at, _)| at));
-    let minutes = needed(message);
-    let clear = clear.or_else(|| minutes.as_ref().filter(|(.., is_clear)| *is_clear).map(|(words, ..)| words.start));
-    let unclear = minutes.map(|(words, ..)| words.start).or_else(|| bare(message).map(|found| found.end - 1));
-    match (clear, unclear) {
-        (Some(at), _) => vec![mention(message, at..at + 1, json!(true))],
-        (None, Some(at)) => vec![mention(message, at..at + 1, json!(false))],
-        (None, None) => Vec::new(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn train(text: &str) -> Option<String> {
-        find_train(&Utterance::new(text)).first().map(|found| found.choices[0].value.to_string())
+impl Speech {
+    /// Parses a reference to a train of the last board at a word: where it ends, and its value if it is not the train that was reported
+    /// last.
+    #[must_use]
+    pub fn train_reference_at(&self, message: &Utterance, at: usize) -> Option<(usize, Option<Value>)> {
+        let reference = reference_at(self, message, at)?;
+        Some((reference.end, reference.train.map(|(_, train)| train)))
     }
 
-    fn asks(text: &str) -> Option<bool> {
-        find_question(&Utterance::new(text)).first().and_then(|found| found.choices[0].value.as_bool())
-    }
-
-    #[test]
-    fn a_train_of_the_board_is_recognised() {
-        for (text, expected) in [
-            ("if I take the one in 7 min, when am I at Canal St?", r#"{"in":7}"#),
-            ("suppose I catch the third, when do I reach Bowling Green", r#"{"nth":3}"#),
-            ("what if I miss the first one?", r#"{"nth":2}"#),
-            ("and if we miss it?", r#""after""#),
-            ("when does the second one get to Chambers St", r#"{"nth":2}"#),
-            ("which gets me to Canal St sooner?", r#""first there""#),
-        ] {
-            assert_eq!(train(text).as_deref(), Some(expected), "{text}");
-            assert_eq!(asks(text), Some(true), "{text}");
+    /// Finds the train of the last board that a message refers to.
+    #[must_use]
+    pub fn find_train(&self, message: &Utterance) -> Vec<Mention> {
+        if let Some((at, train)) = missed(self, message) {
+            return vec![mention(message, at..at + 1, train)];
         }
-        assert_eq!(train("and the third one?").as_deref(), Some(r#"{"nth":3}"#));
-        assert_eq!(asks("and the third one?"), Some(false));
-        assert_eq!(asks("when would that one be at Bedford Av"), Some(true));
-        for text in [
-            "if I take the next G, how long will I wait for the L?",
-            "should I take the next one or wait for the 4?",
-            "when is the next train at Astor Pl",
-            "take the second street",
-            "which train goes to Canal St",
-        ] {
-            assert_eq!(asks(text), None, "{text}");
+        if let Some(at) = first_there(self, message) {
+            return vec![mention(message, at..at + 1, json!(FIRST_THERE))];
         }
+        let found = boarded(self, message).or_else(|| reaches(self, message)).map(|(_, reference)| reference);
+        let train = found.or_else(|| bare(self, message)).and_then(|reference| reference.train);
+        train.map(|(words, train)| mention(message, words, train)).into_iter().collect()
     }
 
-    #[test]
-    fn minutes_to_the_platform_are_recognised() {
-        let needed = |text: &str| needed(&Utterance::new(text)).map(|(_, minutes, is_clear)| (minutes, is_clear));
-        assert_eq!(needed("it takes me 6 minutes to walk to the platform"), Some((6, true)));
-        assert_eq!(needed("and if I need ten?"), Some((10, false)));
-        assert_eq!(needed("half an hour?"), Some((30, false)));
-        assert_eq!(needed("is there one in 5 minutes"), None);
-        assert_eq!(needed("how long is the wait"), None);
+    /// Finds the minutes that the user needs to the platform.
+    #[must_use]
+    pub fn find_needed(&self, message: &Utterance) -> Vec<Mention> {
+        needed(self, message).map(|(words, minutes, _)| mention(message, words, json!(minutes))).into_iter().collect()
+    }
+
+    /// Finds the word with which a message asks about one train of the last board. The value is true if the message clearly does, and false if
+    /// it does only after such a question.
+    #[must_use]
+    pub fn find_train_question(&self, message: &Utterance) -> Vec<Mention> {
+        let clear = missed(self, message)
+            .map(|(at, _)| at)
+            .or_else(|| first_there(self, message))
+            .or_else(|| boarded(self, message).map(|(at, _)| at))
+            .or_else(|| reaches(self, message).map(|(at, _)| at));
+        let minutes = needed(self, message);
+        let clear =
+            clear.or_else(|| minutes.as_ref().filter(|(.., is_clear)| *is_clear).map(|(words, ..)| words.start));
+        let unclear = minutes.map(|(words, ..)| words.start).or_else(|| bare(self, message).map(|found| found.end - 1));
+        match (clear, unclear) {
+            (Some(at), _) => vec![mention(message, at..at + 1, json!(true))],
+            (None, Some(at)) => vec![mention(message, at..at + 1, json!(false))],
+            (None, None) => Vec::new(),
+        }
     }
 }

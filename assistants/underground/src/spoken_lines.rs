@@ -43,8 +43,9 @@ const AROUND: [&str; 20] = [
     "too", "now", "today", "please",
 ];
 /// Words of questions about the state of a line of several.
-const MORE: [&str; 14] = [
-    "why", "which", "whats", "wrong", "with", "any", "better", "worse", "still", "again", "it", "has", "that", "there",
+const MORE: [&str; 17] = [
+    "why", "whys", "which", "whats", "wrong", "with", "any", "better", "worse", "still", "again", "it", "has", "that",
+    "there", "slow", "or",
 ];
 const NUMBERS: [(&str, usize); 6] = [("two", 2), ("both", 2), ("three", 3), ("four", 4), ("five", 5), ("six", 6)];
 
@@ -91,6 +92,11 @@ impl SpokenLines {
     /// The line that the user named last.
     pub(crate) fn last_asked(&self) -> Option<&'static LineInfo> {
         self.last_asked
+    }
+
+    /// The lines that the newest answer with states called disrupted.
+    pub(crate) fn disrupted(&self) -> &[&'static LineInfo] {
+        &self.last_disrupted
     }
 
     fn add_question(&mut self, text: &str) {
@@ -222,7 +228,11 @@ impl SpokenLines {
             message.word(at - 1) == "the" && (ORDINALS.contains(&message.word(*at)) || message.word(*at) == "last")
         })?;
         let line = match ORDINALS.iter().position(|ordinal| *ordinal == message.word(at)) {
-            Some(number) => self.compared.get(number)?.0,
+            // After an answer about fewer lines, the order is that of the questions.
+            Some(number) if !self.compared.is_empty() => {
+                self.compared.get(number).map(|(line, _)| *line).or_else(|| self.asked.get(number).copied())?
+            }
+            Some(_) => return None,
             None => self.compared.last()?.0,
         };
         let end = match (message.word(at + 1), message.word(at + 2)) {
@@ -234,7 +244,15 @@ impl SpokenLines {
             let word = message.word(other);
             (at..end).contains(&other) || AROUND.contains(&word) || STATE_WORDS.contains(&word) || MORE.contains(&word)
         };
-        let is_known = (0..message.words().len()).all(is_plain) && gazetteer().find(message).is_empty();
+        let places = gazetteer().find(message);
+        // "The first one from Pinner" is a train.
+        let is_of_them = message.word(at + 1) == "of";
+        let is_place = |other: usize| {
+            let is_way = matches!(message.word(other), "from" | "at" | "to" | "between") && is_of_them;
+            is_way || places.iter().any(|place| place.words.contains(&other))
+        };
+        let is_known = (0..message.words().len()).all(|other| is_plain(other) || is_place(other))
+            && (places.is_empty() || is_of_them);
         // After a route, "the second line" is that of its second ride.
         (is_known && self.ridden.is_empty()).then_some((at - 1..end, line))
     }

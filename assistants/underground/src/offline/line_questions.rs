@@ -81,7 +81,7 @@ pub(super) fn with_line(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let places = SPEECH.find_stations(&message);
     stops_at(&message, &places, earlier, &last)
         .or_else(|| also_stops_at(&message, &places, &last))
-        .or_else(|| station_of_line(&message, &places, &last))
+        .or_else(|| station_of_line(&message, &places, earlier, &last))
         .or_else(|| how_long_it_lasts(&message, &last))
         .or_else(|| ruled_out(&message, &last))
         .or_else(|| next_of_line(&message, &places, text, &last))
@@ -163,10 +163,26 @@ fn also_stops_at(message: &Utterance, places: &[Mention], last: &LastTurn) -> Op
 }
 
 /// "And is Finchley Road ok?", "what about Liverpool Street?" after it: the state of the line there
-fn station_of_line(message: &Utterance, places: &[Mention], last: &LastTurn) -> Option<String> {
+fn station_of_line(
+    message: &Utterance,
+    places: &[Mention],
+    earlier: &[ChatMessage],
+    last: &LastTurn,
+) -> Option<String> {
     let place = only_place(message, places)?;
-    let line = last.line_of_status()?;
-    let is_there = places[0].choices.iter().any(|choice| choice.hints.iter().any(|hint| hint == line.id));
+    let stops =
+        |line: &LineInfo| places[0].choices.iter().any(|choice| choice.hints.iter().any(|hint| hint == line.id));
+    // Of several lines, the disrupted one that stops there is meant.
+    let disrupted = || {
+        let spoken = SpokenLines::of(earlier.iter().map(|message| (message.role, message.plain_text())));
+        let there: Vec<&'static LineInfo> = spoken.disrupted().iter().copied().filter(|line| stops(line)).collect();
+        match there[..] {
+            [line] if last.tools.iter().any(|tool| tool == STATUS) => Some(line),
+            _ => None,
+        }
+    };
+    let line = last.line_of_status().or_else(disrupted)?;
+    let is_there = stops(line);
     let is_plain = |at: usize| {
         let word = message.word(at);
         places[0].words.contains(&at)
@@ -320,6 +336,7 @@ mod tests {
         for (earlier, text, expected) in [
             (&status, "does it go to Chesham?", Some("does the Metropolitan line stop at Chesham?")),
             (&stops, "and to Amersham?", Some("does the Metropolitan line stop at Amersham?")),
+            (&stops, "and at Moor Park as well?", Some("does the Metropolitan line stop at Moor Park?")),
             (&stops, "Watford?", Some("does the Metropolitan line stop at Watford?")),
             (&status, "is Moor Park affected?", Some("status of the Metropolitan line at Moor Park?")),
             (&status, "when will it be fixed?", Some("status of the Metropolitan line")),

@@ -14,7 +14,7 @@ pub(super) fn place_on_sections(line: &str, station: &str, text: &str) -> Option
     }
     let section = sections.iter().find(|(from, to)| here.iter().any(|here| is_between(line, here, from, to)));
     Some(match (section, &sections[..]) {
-        (Some((from, to)), _) => format!("Yes, {station} is affected: it is on the section between {from} and {to}."),
+        (Some((from, to)), _) => format!("{station} is affected: it is on the section between {from} and {to}."),
         (None, [(from, to)]) => {
             format!("{station} is on the rest of the line, outside the section between {from} and {to}.")
         }
@@ -65,7 +65,7 @@ mod tests {
     fn stations_are_on_the_sections_of_a_state_or_not() {
         let text = "Victoria Line: No service between Seven Sisters and Walthamstow Central due to flooding. Good service elsewhere.";
         let says = |station: &str| place_on_sections("victoria", station, text).unwrap_or_default();
-        assert!(says("Blackhorse Road").starts_with("Yes, Blackhorse Road is affected"));
+        assert!(says("Blackhorse Road").starts_with("Blackhorse Road is affected"));
         assert!(
             says("Brixton")
                 .contains("rest of the line, outside the section between Seven Sisters and Walthamstow Central")

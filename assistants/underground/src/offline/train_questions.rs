@@ -47,8 +47,18 @@ struct LastBoard {
 impl LastBoard {
     /// Returns the newest board of the last answer.
     fn of(earlier: &[ChatMessage]) -> Option<Self> {
-        let start = earlier.iter().rposition(|message| message.role == Role::User)?;
-        Self::of_turn(&earlier[start..])
+        const MAX_TURNS: usize = 3;
+        let mut end = earlier.len();
+        for _ in 0..MAX_TURNS {
+            let start = earlier[..end].iter().rposition(|message| message.role == Role::User)?;
+            let turn = &earlier[start..end];
+            // "Thanks" and an answer that asks something change no subject.
+            if turn.iter().any(|message| message.tool_calls().next().is_some()) {
+                return Self::of_turn(turn);
+            }
+            end = start;
+        }
+        None
     }
 
     /// Returns the newest board of the last answers, of which the later ones say how lines and stations are.
@@ -142,6 +152,15 @@ impl LastBoard {
         }
     }
 
+    /// Asks for the train after the reported one; if none is announced yet, for one that leaves later.
+    fn after_reported(&self) -> Option<TrainQuestion> {
+        let reported = self.reported.as_ref()?;
+        Some(match self.train(Some(&Value::from(AFTER))) {
+            Some(row) => TrainQuestion { train: Some((row.name(), row.at)), ..self.question(Asked::Departure) },
+            None => TrainQuestion { minutes: Some(reported.wait + 1), train: None, ..self.question(Asked::Later) },
+        })
+    }
+
     /// Returns the name of a mentioned place, on the line of the board if several have the name.
     fn place(&self, mention: &Mention) -> Option<String> {
         let line = self.reported.as_ref().and_then(|row| find_line(&row.line)).map(|line| line.id);
@@ -180,23 +199,29 @@ pub(super) fn with_train(text: &str, earlier: &[ChatMessage]) -> Option<String> 
 
 /// "Which of them goes to Uxbridge?", "which one does then?"
 fn which(message: &Utterance, places: &[Mention], board: &LastBoard) -> Option<TrainQuestion> {
-    const PLAIN: [&str; 16] = [
+    const PLAIN: [&str; 20] = [
         "which", "what", "one", "train", "does", "do", "goes", "go", "there", "stops", "of", "them", "those", "that",
-        "will", "can",
+        "will", "can", "would", "could", "me", "take",
     ];
     let count = message.words().len();
     let is_around = |at: usize| AROUND.contains(&message.word(at));
     let at = (0..count).find(|at| matches!(message.word(*at), "which" | "whichever"))?;
-    if !(0..at).all(is_around) || has(message, &OTHER) || !line_runs(message).is_empty() {
+    let is_place = |at: usize| places.iter().any(|place| place.words.contains(&at));
+    if !(0..at).all(|at| is_around(at) || is_place(at)) || has(message, &OTHER) || !line_runs(message).is_empty() {
         return None;
     }
     let noun = match message.word(at + 1) {
-        "one" | "ones" | "train" | "trains" | "do" | "does" | "goes" => true,
+        "one" | "ones" | "train" | "trains" | "do" | "does" | "goes" | "would" | "will" | "can" => true,
         "of" => matches!(message.word(at + 2), "them" | "those" | "these" | "the"),
         _ => false,
     };
     let goal = match places {
         [place] if (at..place.words.start).any(|at| GOING.contains(&message.word(at))) => board.place(place),
+        [place]
+            if place.words.end <= at && (at..count).all(|at| PLAIN.contains(&message.word(at)) || is_around(at)) =>
+        {
+            board.place(place)
+        }
         [] if (at..count).all(|at| PLAIN.contains(&message.word(at)) || is_around(at)) => board.goal.clone(),
         _ => None,
     };
@@ -294,7 +319,7 @@ fn by_train_words(message: &Utterance, places: &[Mention], board: &LastBoard) ->
         [place] => Some(board.place(place)?),
         _ => return None,
     };
-    if has(message, &["from"]) || !line_runs(message).is_empty() {
+    if has(message, &["from"]) && !places.is_empty() || !line_runs(message).is_empty() {
         return None;
     }
     let value = |found: Vec<Mention>| Some(found.first()?.choices.first()?.value.clone());
@@ -303,6 +328,9 @@ fn by_train_words(message: &Utterance, places: &[Mention], board: &LastBoard) ->
         return Some(TrainQuestion { minutes: Some(minutes), train: None, ..board.question(Asked::Catch) });
     }
     let train = value(SPEECH.find_train(message));
+    if goal.is_none() && train.as_ref().is_some_and(|train| train == AFTER) {
+        return board.after_reported();
+    }
     let row = board.train(train.as_ref()).filter(|_| asks || train.is_some())?;
     let asked = if goal.is_some() { Asked::Arrival } else { Asked::Departure };
     Some(TrainQuestion { goal, train: Some((row.name(), row.at)), ..board.question(asked) })
@@ -318,6 +346,9 @@ fn bare(message: &Utterance, board: &LastBoard) -> Option<TrainQuestion> {
     let train = train.filter(|_| (end..count).all(|at| matches!(message.word(at), "please" | "then")))?;
     // "And the next one?" after an answer about one means the one after it.
     let train = if train["nth"] == 1 && message.word(end - 2) == "next" { Value::from(AFTER) } else { train };
+    if train == AFTER {
+        return board.after_reported();
+    }
     let row = board.train(Some(&train))?;
     Some(TrainQuestion { train: Some((row.name(), row.at)), ..board.question(Asked::Departure) })
 }

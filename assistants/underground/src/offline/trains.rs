@@ -37,9 +37,11 @@ pub(super) enum Asked {
     Platform,
     /// Which train the user can catch who needs some minutes to the platform.
     Catch,
+    /// Which train leaves after the one that was reported, if none was announced with it.
+    Later,
 }
 
-const ASKED: [(Asked, &str); 7] = [
+const ASKED: [(Asked, &str); 8] = [
     (Asked::Departure, "departure"),
     (Asked::Goes, "goes"),
     (Asked::Which, "which"),
@@ -47,6 +49,7 @@ const ASKED: [(Asked, &str); 7] = [
     (Asked::End, "end"),
     (Asked::Platform, "platform"),
     (Asked::Catch, "catch"),
+    (Asked::Later, "later"),
 ];
 
 /// A question about a train of a board.
@@ -209,6 +212,13 @@ fn answer(outcome: &Outcome<'_>) -> String {
     if question.asked == Asked::Which {
         let Some(row) = rows.first() else { return text };
         return format!("The {} is the first one announced that goes to {goal}.\n{text}", row.text);
+    }
+    if question.asked == Asked::Later {
+        let minutes = question.minutes.unwrap_or_default();
+        return match rows.iter().find(|row| row.wait >= minutes) {
+            Some(row) => format!("That is the {}.\n{text}", row.text),
+            None => format!("No later train is announced there yet.\n{text}"),
+        };
     }
     if question.asked == Asked::Catch {
         return which_to_catch(&question, &rows, &text);

@@ -80,6 +80,12 @@ async fn dialogues_of_the_eleventh_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-11.json"), least_percent: 97 })).await;
 }
 
+/// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.
+#[tokio::test]
+async fn dialogues_written_beside_the_code_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/own.json"), least_percent: 100 })).await;
+}
+
 async fn check(set: &Set) {
     let results = Box::pin(run_dialogues(&serde_json::from_str(set.text).unwrap())).await;
     let (passed, required) = count_passed(&results);

@@ -93,7 +93,17 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
 
 /// Whether a message changes the newest request.
 pub(super) fn amends(message: &str, conversation: &Conversation) -> bool {
-    amended(&read_request(message, &Lexicon::of(conversation)), conversation).is_some()
+    amendment(message, conversation).is_some()
+}
+
+/// Returns the newest request as a message changes it. "Wrong ns. Blue" says so in two sentences.
+fn amendment(message: &str, conversation: &Conversation) -> Option<Vec<Command>> {
+    let lexicon = Lexicon::of(conversation);
+    let whole = read(message, &lexicon);
+    let newest = conversation.earlier.last().and_then(|last| last.requested.first());
+    let is_bare = newest.is_some_and(|requested| corrections::is_bare_value(&whole, conversation, requested));
+    let by_request = amended(&read_request(message, &lexicon), conversation);
+    by_request.or_else(|| amended(&whole, conversation).filter(|_| is_bare))
 }
 
 /// Returns the changes that a message asks for. For a change whose value has to be read first, only the object is known.
@@ -149,7 +159,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
         return next;
     }
     let request = read_request(message, &lexicon);
-    if let Some(commands) = amended(&request, conversation) {
+    if let Some(commands) = amendment(message, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
     let another = another_value(&request, conversation).or_else(|| {

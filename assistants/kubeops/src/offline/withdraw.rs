@@ -73,10 +73,25 @@ pub(super) fn cancels(reading: &Reading) -> bool {
     let is_short = reading.words.len() <= 3 && (reading.says("drop it") || reading.says("drop that"));
     // "Bob says 2.3.0 leaks. Don't".
     let ends = reading.words.last().is_some_and(|word| matches!(&**word, "dont" | "stop"))
-        || ["better not", "rather not", "lets not", "maybe not", "do not"]
-            .iter()
-            .any(|end| reading.words.join(" ").ends_with(end));
-    !reading.is_question && !is_negated && (is_short || ends || CANCELS.iter().any(|phrase| reading.says(phrase)))
+        || [
+            "better not",
+            "rather not",
+            "lets not",
+            "maybe not",
+            "do not",
+            "drop it",
+            "drop that",
+            "scrap that",
+            "call it off",
+        ]
+        .iter()
+        .any(|end| reading.words.join(" ").ends_with(end));
+    // "Ok then no".
+    let is_no =
+        reading.words.len() <= 4 && reading.words.last().is_some_and(|word| matches!(&**word, "no" | "nope" | "nah"));
+    !reading.is_question
+        && !is_negated
+        && (is_short || is_no || ends || CANCELS.iter().any(|phrase| reading.says(phrase)))
 }
 
 /// Whether a word is one that a correction begins with, in any spelling that repeats its letters.
@@ -134,9 +149,11 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
     // "Leave mail alone", "skip web".
     let is_spared = |requested: &&&Requested| {
         let name = requested.command.name.as_deref().unwrap_or_default();
-        reading.words.windows(2).any(|pair| {
-            matches!(&*pair[0], "leave" | "skip" | "drop" | "forget" | "exclude" | "spare")
-                && likeness(name, &pair[1]).is_some_and(|fit| fit < 3)
+        let is_article = |word: &&String| matches!(&***word, "the" | "that" | "about" | "out");
+        let words: Vec<&String> = reading.words.iter().filter(|word| !is_article(word)).collect();
+        words.windows(2).any(|pair| {
+            matches!(&**pair[0], "leave" | "skip" | "drop" | "forget" | "exclude" | "spare")
+                && likeness(name, pair[1]).is_some_and(|fit| fit < 3)
         })
     };
     let spared: BTreeSet<String> = waiting.iter().filter(is_spared).map(|requested| requested.turn.clone()).collect();

@@ -46,7 +46,11 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
     let elsewhere = in_other_namespace(reading, conversation, last.requested.first()?);
     let reading = elsewhere.as_ref().unwrap_or(reading);
-    let is_newest = conversation.earlier.last().is_some_and(|newest| !newest.requested.is_empty());
+    // A change that was carried out after a remark belongs to the remark.
+    let changes = |exchange: &Exchange| {
+        !exchange.requested.is_empty() || exchange.steps.iter().any(|step| !step.command.verb.is_read())
+    };
+    let is_newest = conversation.earlier.last().is_some_and(changes);
     let adds = reading.has_any(&["too", "also", "same", "likewise", "ditto", "similarly"]) || reading.says("as well");
     // "Same for web", after a look at another object: the look.
     let changed = refer::subjects(last);
@@ -90,6 +94,11 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         "is", "are", "was", "were", "looks", "look", "seems", "has", "had", "runs", "works", "fails", "crashes",
         "isnt", "arent", "fine", "busy", "slow", "broken",
     ]);
+    // "Show me team-b as well".
+    let looks = ["show", "list", "describe", "logs", "see", "check", "look", "display"];
+    if reading.has_any(&looks) && !corrects && command.verb != Verb::Get {
+        return None;
+    }
     let repeats = reading.says("same for") || reading.says("the same") || reading.has("do") || corrects;
     if asks_in_passing && !corrects && !reading.says("what about") && !reading.says("how about") || states && !repeats {
         return None;

@@ -120,7 +120,10 @@ const MISTAKES: [&str; 16] = [
 pub(super) fn is_bare_value(reading: &Reading, conversation: &Conversation, requested: &Requested) -> bool {
     let reading = &reading.without_what_is_excluded();
     let command = &requested.command;
-    let waits = matches!(requested.state, ApprovalState::Pending | ApprovalState::Void);
+    // "Crap, wrong ns. blue", after the change was made: the same there, with an approval of its own.
+    let regrets = reading.has_any(&MISTAKES) || reading.words.iter().take(2).any(|word| is_exclamation(word));
+    let waits = matches!(requested.state, ApprovalState::Pending | ApprovalState::Void)
+        || requested.state == ApprovalState::Done && regrets;
     let is_verb = reading.verb.is_some_and(|verb| {
         !matches!(verb, Verb::Get | Verb::Scale) || reading.has_any(&["scale", "show", "list", "get", "see", "check"])
     });
@@ -157,15 +160,17 @@ pub(super) fn is_bare_value(reading: &Reading, conversation: &Conversation, requ
             !values.is_empty() && values.iter().all(is_place)
         }
         _ => {
-            command.verb == Verb::Scale
+            matches!(command.verb, Verb::Scale | Verb::RolloutUndo)
                 && corrected_number(reading, command).is_some()
                 && !values.is_empty()
-                && values.iter().all(|word| is_number(word) || matches!(&***word, "replicas" | "copies" | "instances"))
+                && values.iter().all(|word| {
+                    is_number(word) || matches!(&***word, "replicas" | "copies" | "instances" | "revision" | "rev")
+                })
         }
     }
 }
 
-/// Returns the number of replicas that a message gives instead of that of a request: "3 was a typo, 5".
+/// Returns the number of replicas or the revision that a message gives instead of that of a request: "3 was a typo, 5".
 fn corrected_number(reading: &Reading, command: &Command) -> Option<u32> {
     if let Some(number) = reading.amount() {
         return Some(number);
@@ -174,7 +179,7 @@ fn corrected_number(reading: &Reading, command: &Command) -> Option<u32> {
         return None;
     }
     let numbers = reading.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word));
-    let mut other: Vec<u32> = numbers.filter(|number| command.replicas != Some(*number)).collect();
+    let mut other: Vec<u32> = numbers.filter(|number| command.replicas.or(command.revision) != Some(*number)).collect();
     other.dedup();
     if let [only] = other[..] { Some(only) } else { None }
 }
@@ -260,8 +265,9 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
             is_changed |= command.image.as_ref() != Some(image);
             command.image = Some(image.clone());
         }
-        if let (Verb::RolloutUndo, Some(revision)) = (command.verb, reading.revision) {
-            is_changed = true;
+        let wanted = reading.revision.or_else(|| is_bare.then(|| corrected_number(reading, &command)).flatten());
+        if let (Verb::RolloutUndo, Some(revision)) = (command.verb, wanted) {
+            is_changed |= command.revision != Some(revision);
             command.revision = Some(revision);
         } else if command.verb == Verb::RolloutUndo && reading.has_any(&["previous", "prior", "before"]) {
             // "The previous revision, not 1".
@@ -313,8 +319,8 @@ fn kept_of_several(reading: &Reading, requested: &[Requested]) -> Option<Vec<Com
         .filter(|requested| matches!(requested.state, ApprovalState::Pending | ApprovalState::Void))
         .collect();
     let excludes = reading.has_any(&[
-        "only", "just", "not", "leave", "leav", "keep", "except", "skip", "spare", "without", "dont", "wait", "still",
-        "exclude",
+        "forget", "drop", "only", "just", "not", "leave", "leav", "keep", "except", "skip", "spare", "without", "dont",
+        "wait", "still", "exclude",
     ]);
     if waiting.len() < 2
         || !excludes
@@ -368,6 +374,19 @@ fn numbered_object(reading: &Reading, conversation: &Conversation, requested: &R
     if command.verb == Verb::Scale || !reading.names.is_empty() || reading.namespace.is_some() {
         return None;
     }
+    // "1 not 0", about `broker-0`.
+    if let Some((base, own)) = command.name.as_deref().and_then(|name| name.rsplit_once('-'))
+        && own.parse::<u32>().is_ok()
+        && let Some(number) = reading.only_number().filter(|number| number.to_string() != own)
+        && reading.words.iter().all(|word| number_of(word).is_some() || is_ordinary(word))
+    {
+        return Some(ObjectSummary {
+            kind: command.kind.clone().unwrap_or_default(),
+            name: format!("{base}-{number}"),
+            namespace: command.namespace.clone().unwrap_or_default(),
+            ..ObjectSummary::default()
+        });
+    }
     let numbers: Vec<&String> =
         reading.words.iter().filter(|word| word.len() > 1 && word.parse::<u32>().is_ok()).collect();
     let [number] = numbers[..] else { return None };
@@ -393,9 +412,16 @@ fn corrected_object(
             Found::Several(_) | Found::None => None,
         };
     }
+    // "Not that, the failed one".
+    if let Some(state) = reading.state.filter(|_| reading.names.is_empty()) {
+        return match refer::in_state(conversation, state, reading, requested.command.verb) {
+            Found::One(object) => Some(Some(object)),
+            Found::Several(_) | Found::None => None,
+        };
+    }
     let mut named = numbered_object(reading, conversation, requested);
     // "2 has a long job": the kind belongs to something else.
-    let kind = reading.kind.clone().filter(|kind| {
+    let kind = reading.kind.clone().filter(|kind| kind != "namespaces").filter(|kind| {
         refer::kinds_of(requested.command.verb).is_none_or(|kinds| kinds.contains(&&**kind) || kind == "pods")
     });
     let reading = &Reading {

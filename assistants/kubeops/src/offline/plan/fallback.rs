@@ -213,7 +213,9 @@ impl Planner<'_> {
         let objects: Vec<&String> = reading.names.iter().filter(|name| !named.contains(name)).collect();
         let is_read = reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::Describe));
         let [name] = objects[..] else { return None };
-        if named.len() < 2 || !is_read || !reading.asks() {
+        // "Show me cart in shop and shop-test".
+        let joins = reading.has("and") && reading.has_any(&["show", "describe", "get", "see", "list"]);
+        if named.len() < 2 || !is_read || !(reading.asks() || joins) {
             return None;
         }
         let anywhere = Reading { namespace: None, ..reading.clone() };

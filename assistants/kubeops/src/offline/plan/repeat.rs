@@ -2,6 +2,7 @@
 
 use threadkeep::agent::ApprovalState;
 
+use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested};
 use crate::offline::answers;
@@ -89,7 +90,7 @@ fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next>
         let is_plain = reading.words.iter().all(|word| {
             FILLERS.contains(&&**word) || ASKS.contains(&&**word) || matches!(&**word, "again" | "retry" | "repeat")
         });
-        (is_plain && is_last_effect(conversation, &newest.command)).then_some(newest)
+        (is_plain && is_last_effect(conversation, &newest.command, reading.has("do"))).then_some(newest)
     })?;
     let command = &requested.command;
     Some(match requested.state {
@@ -103,15 +104,29 @@ fn request_again(reading: &Reading, conversation: &Conversation) -> Option<Next>
     })
 }
 
-/// Whether nothing was looked at since a change was requested or carried out.
-fn is_last_effect(conversation: &Conversation, command: &Command) -> bool {
+/// Whether nothing was looked at since a change was requested or carried out; if the message says "do", looks at the changed object do not
+/// count.
+fn is_last_effect(conversation: &Conversation, command: &Command, does: bool) -> bool {
     let is_change = |exchange: &Exchange| {
         let same = |own: &Command| own.verb == command.verb && own.name == command.name;
         exchange.requested.iter().any(|requested| same(&requested.command))
             || exchange.steps.iter().any(|step| same(&step.command))
     };
+    // "Do it again", after a look that only checked the change.
+    let checks = |exchange: &Exchange| {
+        let is_same = |object: &ObjectSummary| {
+            let is_owner = object.owner.as_ref().is_some_and(|(_, owner)| Some(owner) == command.name.as_ref());
+            is_owner || Some(&object.name) == command.name.as_ref()
+        };
+        let subjects = refer::subjects(exchange);
+        does && exchange.requested.is_empty()
+            && !subjects.is_empty()
+            && subjects.iter().all(is_same)
+            && !is_change(exchange)
+    };
     let has_effect = |exchange: &&Exchange| {
-        !exchange.requested.is_empty() || exchange.steps.iter().any(|step| step.command.verb != Verb::Find)
+        let reads = exchange.steps.iter().any(|step| step.command.verb != Verb::Find);
+        !checks(exchange) && (!exchange.requested.is_empty() || reads)
     };
     conversation.earlier.iter().rev().find(has_effect).is_some_and(is_change)
 }

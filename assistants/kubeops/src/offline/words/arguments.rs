@@ -297,7 +297,12 @@ impl Reading {
                 before,
                 "tell" | "give" | "show" | "let" | "of" | "between" | "with" | "help" | "to" | "wants"
             );
-            let is_short = self.word(at).len() > 1 && super::vocabulary::is_ordinary(self.word(at));
+            // "And b", after `team-a`.
+            let is_letter = self.word(at).len() == 1
+                && self.words.len() <= 3
+                && matches!(before, "and" | "in" | "for" | "now" | "about")
+                && at + 1 == self.words.len();
+            let is_short = is_letter || self.word(at).len() > 1 && super::vocabulary::is_ordinary(self.word(at));
             if is_object || !is_short { None } else { lexicon.sibling_namespace(self.word(at)) }
         });
         if sibling.is_some() {
@@ -347,6 +352,7 @@ impl Reading {
 
     /// Reads numbers with their units: replicas, lines, times, images, quantities.
     pub(super) fn read_amounts(&mut self, originals: &[String], used: &mut [bool]) {
+        let mut has_judged_version = false;
         for at in 0..self.words.len() {
             if used[at] {
                 continue;
@@ -401,7 +407,26 @@ impl Reading {
                 self.image = Some(original.clone());
             } else if is_version(original) {
                 used[at] = true;
-                let is_old = matches!(&*before, "from" | "pushed" | "not" | "never" | "than" | "of");
+                // "1.3 is broken, use 1.4".
+                let is_judged = matches!(
+                    &*next,
+                    "is" | "was"
+                        | "has"
+                        | "had"
+                        | "isnt"
+                        | "wasnt"
+                        | "leaks"
+                        | "breaks"
+                        | "broke"
+                        | "crashes"
+                        | "fails"
+                        | "doesnt"
+                );
+                let is_old = is_judged || matches!(&*before, "from" | "pushed" | "not" | "never" | "than" | "of");
+                if has_judged_version && !is_old {
+                    self.version = None;
+                }
+                has_judged_version |= is_judged;
                 if self.version.is_none() || !is_old {
                     self.version =
                         self.version.take().filter(|_| is_old || before != "to").or_else(|| Some(original.clone()));

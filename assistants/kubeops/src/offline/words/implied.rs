@@ -134,6 +134,9 @@ impl Reading {
             "run", "keep", "go", "up", "down", "turn", "dial", "shrink", "grow", "increase", "decrease", "raise",
             "lower", "reduce", "add", "move", "to",
         ]);
+        // "Broker should be at 3".
+        let gives =
+            gives || self.has("should") && self.has_any(&["at", "have"]) && !self.has_any(&["still", "already"]);
         let is_other = !self.values.is_empty() || self.image.is_some() || self.previous || self.manifest.is_some();
         let counts = self.replicas.is_some() && self.has_any(&["replicas", "copies", "instances"]);
         let is_relative = matches!(self.replicas, Some(Replicas::By(_))) || counts;

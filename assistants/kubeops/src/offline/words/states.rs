@@ -256,7 +256,10 @@ impl Reading {
     /// Whether part of a message says what to leave alone: "keep the failed one".
     fn is_excluded(&self, at: usize) -> bool {
         (at.saturating_sub(3)..at).any(|before| {
+            // "Not that, the failed one".
+            let is_of_other = matches!(self.word(before + 1), "that" | "this" | "it") && before + 1 < at;
             matches!(self.word(before), "keep" | "leave" | "not" | "except" | "without" | "but" | "spare")
+                && !is_of_other
         })
     }
 }

@@ -171,6 +171,30 @@ pub(super) fn with_usual_line(text: &str) -> Option<String> {
     (reworded != text).then_some(reworded)
 }
 
+/// Puts a commute into the words that save its parts: "I live in Leyton and take the Central line to Bank every day".
+pub(super) fn with_commute(text: &str) -> Option<String> {
+    const TAKING: [&str; 8] = ["take", "use", "get", "catch", "ride", "travel", "commute", "go"];
+    const ASKING: [&str; 9] = ["how", "when", "which", "what", "is", "does", "can", "should", "if"];
+    let message = Utterance::new(text);
+    let (runs, places) = (line_runs(&message), gazetteer().find(&message));
+    let ([run], [home, work]) = (&runs[..], &places[..]) else { return None };
+    let lives = (0..home.words.start).find(|at| matches!(message.word(*at), "live" | "living"))?;
+    let is_home = matches!(message.word(home.words.start.checked_sub(1)?), "in" | "at" | "near" | "by");
+    let takes = (home.words.end..run.words.start).any(|at| TAKING.contains(&message.word(at)));
+    let is_to = run.words.end < work.words.start && message.word(work.words.start - 1) == "to";
+    let asks = text.contains('?') || has(&message, &ASKING);
+    let line = find_line(run.lines.first().filter(|_| run.lines.len() == 1)?)?;
+    (lives < home.words.start && is_home && takes && is_to && !asks).then(|| {
+        let name = |place: &Mention| message.said(place.words.clone()).to_owned();
+        format!(
+            "My home station is {}. My work station is {}. My usual line is the {}.",
+            name(home),
+            name(work),
+            line.name
+        )
+    })
+}
+
 /// Asks the last question again instead of for the reason of what a station's notice says: the notice gives the reason.
 pub(super) fn with_reason(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let message = Utterance::new(text);
@@ -282,6 +306,11 @@ mod tests {
             ("Can I take the Northern line from Bank to Angel?", None),
             ("I've moved house, my line is the Windrush now", Some("My usual line is the Windrush line")),
             ("my line is the Windrush. Is it ok?", Some("My usual line is the Windrush line. Is it ok?")),
+            (
+                "I live at Balham and take the Northern line to Bank every day",
+                Some("My home station is Balham. My work station is Bank. My usual line is the Northern line."),
+            ),
+            ("I live at Balham, how long does the Northern line to Bank take?", None),
             ("is my line the Windrush?", None),
             ("if my line is the Windrush", None),
             (
@@ -299,6 +328,7 @@ mod tests {
             let reworded = with_lines_of_section(said)
                 .or_else(|| without_mistake(said, &answered))
                 .or_else(|| with_line_to_place(said))
+                .or_else(|| with_commute(said))
                 .or_else(|| with_usual_line(said))
                 .or_else(|| with_condition_asked(said));
             assert_eq!(reworded.as_deref(), meant, "{said}");

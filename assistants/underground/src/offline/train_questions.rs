@@ -39,9 +39,9 @@ struct LastBoard {
     rows: Vec<Row>,
     /// The train that the answer reports.
     reported: Option<Row>,
-    /// The place of the last question about a train.
+    /// The place of the last question about a train, and what it asked.
     goal: Option<String>,
-    is_about_train: bool,
+    asked: Option<Asked>,
 }
 
 impl LastBoard {
@@ -113,7 +113,7 @@ impl LastBoard {
             towards,
             reported: reported.or_else(|| rows.first().cloned()),
             rows,
-            is_about_train: asked.is_some(),
+            asked: asked.as_ref().map(|question| question.asked),
             goal: asked.and_then(|asked| asked.goal),
         })
     }
@@ -191,6 +191,7 @@ pub(super) fn with_train(text: &str, earlier: &[ChatMessage]) -> Option<String> 
     let places = SPEECH.find_stations(&message);
     let found = which(&message, &places, &board)
         .or_else(|| goes(&message, &places, &board))
+        .or_else(|| also_goes(&message, &places, &board))
         .or_else(|| end_or_platform(&message, &places, &board))
         .or_else(|| by_train_words(&message, &places, &board))
         .or_else(|| bare(&message, &board))?;
@@ -269,6 +270,33 @@ fn goes(message: &Utterance, places: &[Mention], board: &LastBoard) -> Option<Tr
     Some(TrainQuestion { goal: Some(board.place(place)?), train: Some((row.name(), row.at)), ..question })
 }
 
+/// "What about Turnham Green?" after "does that one go to Hammersmith?", and "is that one direct?"
+fn also_goes(message: &Utterance, places: &[Mention], board: &LastBoard) -> Option<TrainQuestion> {
+    let asked = board.asked.filter(|asked| matches!(asked, Asked::Goes | Asked::Which));
+    let is_around = |at: usize| AROUND.contains(&message.word(at)) || message.word(at) == "too";
+    let count = message.words().len();
+    match (places, asked) {
+        ([place], Some(asked)) if (0..count).all(|at| is_around(at) || place.words.contains(&at)) => {
+            Some(TrainQuestion { goal: Some(board.place(place)?), ..board.question(asked) })
+        }
+        ([], _) => {
+            let is_direct = |at: usize| matches!(message.word(at), "direct" | "straight" | "through" | "there");
+            let start = (0..count).find(|at| matches!(message.word(*at), "is" | "does"))?;
+            let (end, train) = SPEECH.train_reference_at(message, start + 1)?;
+            let mut rest = end..count;
+            let is_plain = (0..start).all(is_around)
+                && rest.clone().any(|at| is_direct(at) && message.word(at) != "there")
+                && rest.all(|at| is_direct(at) || is_around(at) || message.word(at) == "go");
+            let goal =
+                board.goal.clone().or_else(|| board.towards.clone().filter(|towards| !towards.ends_with("bound")))?;
+            let row = board.train(train.as_ref()).filter(|_| is_plain)?;
+            let question = board.question(Asked::Goes);
+            Some(TrainQuestion { goal: Some(goal), train: Some((row.name(), row.at)), ..question })
+        }
+        _ => None,
+    }
+}
+
 /// "Where does that one end?", "which platform is it?"
 fn end_or_platform(message: &Utterance, places: &[Mention], board: &LastBoard) -> Option<TrainQuestion> {
     if !places.is_empty() || !line_runs(message).is_empty() {
@@ -279,9 +307,21 @@ fn end_or_platform(message: &Utterance, places: &[Mention], board: &LastBoard) -
     if !(0..start).all(|at| AROUND.contains(&message.word(at))) {
         return None;
     }
+    let gets_off = (start..count).any(|at| {
+        matches!((message.word(at), message.word(at + 1)), ("get" | "hop", "off") | ("alight", _) | ("get", "out"))
+    });
+    let is_own = has(message, &["i", "we"]) && !has(message, &["change", "before", "after"]);
+    if let Some(towards) = board.towards.as_ref().filter(|_| gets_off && is_own) {
+        let is_place = !towards.ends_with("bound") && !towards.starts_with("away from") && !towards.contains("via ");
+        let question = TrainQuestion { goal: Some(towards.clone()), ..board.question(Asked::GetOff) };
+        return is_place.then_some(question);
+    }
     let is_platform = message.word(start + 1) == "platform";
+    let is_way = matches!(message.word(start + 1), "way" | "direction");
     let reference = (start + 1..count).find_map(|at| {
-        let found = SPEECH.train_reference_at(message, at)?;
+        let found = SPEECH
+            .train_reference_at(message, at)
+            .or_else(|| matches!(message.word(at), "that" | "this").then_some((at + 1, None)))?;
         let end = found.0..count;
         let ends = end.into_iter().all(|at| {
             matches!(
@@ -304,6 +344,7 @@ fn end_or_platform(message: &Utterance, places: &[Mention], board: &LastBoard) -
     let goes = has(message, &["go", "going", "end", "terminate", "ends", "terminates"]);
     let asked = match message.word(start) {
         "where" | "wheres" if goes && reference.is_some() => Asked::End,
+        "which" | "what" if is_way && goes && reference.is_some() => Asked::End,
         "which" | "what" if is_platform && (reference.is_some() || start + 2 == count) => Asked::Platform,
         _ => return None,
     };
@@ -341,8 +382,14 @@ fn bare(message: &Utterance, board: &LastBoard) -> Option<TrainQuestion> {
     const LEADING: [&str; 14] =
         ["and", "ok", "okay", "so", "what", "whats", "how", "about", "then", "if", "when", "whens", "is", "times"];
     let start = (0..message.words().len()).find(|at| !LEADING.contains(&message.word(*at)))?;
-    let (end, train) = SPEECH.train_reference_at(message, start)?;
     let count = message.words().len();
+    // "And after that one?"
+    if message.word(start) == "after"
+        && SPEECH.train_reference_at(message, start + 1).is_some_and(|(end, _)| end == count)
+    {
+        return board.after_reported();
+    }
+    let (end, train) = SPEECH.train_reference_at(message, start)?;
     let train = train.filter(|_| (end..count).all(|at| matches!(message.word(at), "please" | "then")))?;
     // "And the next one?" after an answer about one means the one after it.
     let train = if train["nth"] == 1 && message.word(end - 2) == "next" { Value::from(AFTER) } else { train };
@@ -436,7 +483,7 @@ fn elsewhere(message: &Utterance, board: &LastBoard) -> Option<String> {
     };
     let line = named.or_else(|| board.line.as_deref().and_then(find_line));
     // After a board alone, "and to Hainault?" changes its direction anyway.
-    let is_meant = named.is_some() || from.is_some() || board.is_about_train;
+    let is_meant = named.is_some() || from.is_some() || board.asked.is_some();
     let to = to.choices.iter().filter_map(|choice| choice.value.as_str());
     let to = to.into_iter().find(|to| line.is_none_or(|line| goes_between(line.id, &place, to)))?;
     let line = line.map_or("", |line| line.name);
@@ -485,6 +532,9 @@ mod tests {
             ("and the following one?", Asked::Departure, amersham, None),
             ("what if I miss it?", Asked::Departure, amersham, None),
             ("where does the second one terminate?", Asked::End, amersham, None),
+            ("and after that one?", Asked::Departure, amersham, None),
+            ("which way is the second one going?", Asked::End, amersham, None),
+            ("which way is that going?", Asked::End, uxbridge, None),
             ("it takes me 5 minutes to walk to the platform", Asked::Catch, None, None),
         ] {
             let found = with_train(text, &after_board()).and_then(|found| TrainQuestion::parse(&found));

@@ -39,9 +39,11 @@ pub(super) enum Asked {
     Catch,
     /// Which train leaves after the one that was reported, if none was announced with it.
     Later,
+    /// Where the user gets off.
+    GetOff,
 }
 
-const ASKED: [(Asked, &str); 8] = [
+const ASKED: [(Asked, &str); 9] = [
     (Asked::Departure, "departure"),
     (Asked::Goes, "goes"),
     (Asked::Which, "which"),
@@ -50,6 +52,7 @@ const ASKED: [(Asked, &str); 8] = [
     (Asked::Platform, "platform"),
     (Asked::Catch, "catch"),
     (Asked::Later, "later"),
+    (Asked::GetOff, "get off"),
 ];
 
 /// A question about a train of a board.
@@ -127,7 +130,7 @@ pub(super) fn announced_train() -> Intent {
         .decided_by("announced", |_, _| true)
         .slot(Slot::required("announced", "announced").fresh())
         .then_calls(BOARD, |outcome| {
-            let question = question(outcome)?;
+            let question = question(outcome).filter(|question| question.asked != Asked::GetOff)?;
             let goal = question.goal.clone().filter(|_| question.asked == Asked::Which);
             Some(board(&question, goal.or_else(|| question.towards.clone())))
         })
@@ -209,6 +212,9 @@ fn answer(outcome: &Outcome<'_>) -> String {
     let Some(question) = question(outcome) else { return String::new() };
     let (text, rows) = (board_text(outcome, 0), board_rows(outcome, 0));
     let goal = question.goal.as_deref().unwrap_or_default();
+    if question.asked == Asked::GetOff {
+        return format!("You get off at {goal}, to which you asked for the trains.");
+    }
     if question.asked == Asked::Which {
         let Some(row) = rows.first() else { return text };
         return format!("The {} is the first one announced that goes to {goal}.\n{text}", row.text);

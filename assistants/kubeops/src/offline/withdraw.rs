@@ -64,8 +64,20 @@ const PICKING_WORDS: usize = 6;
 /// Words of a correction, wherever they are.
 const CORRECTS: [&str; 6] = ["meant", "wanted", "instead", "wrong", "rather", "mistake"];
 /// Phrases that look like corrections, but are not.
-const NO_CORRECTIONS: [&str; 9] =
-    ["no problem", "no worries", "no rush", "no hurry", "wait for", "sorry for", "hold my", "no idea", "sorry about"];
+const NO_CORRECTIONS: [&str; 12] = [
+    "not sure",
+    "actually thats fine",
+    "actually its fine",
+    "no problem",
+    "no worries",
+    "no rush",
+    "no hurry",
+    "wait for",
+    "sorry for",
+    "hold my",
+    "no idea",
+    "sorry about",
+];
 
 /// Whether a message cancels a request.
 pub(super) fn cancels(reading: &Reading) -> bool {

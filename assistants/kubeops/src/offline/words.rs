@@ -440,16 +440,54 @@ impl Reading {
         found
     }
 
+    /// Whether the number of a message is one of lines, minutes or people: "back in 10", "1 sec".
+    pub(super) fn counts_something_else(&self) -> bool {
+        const UNITS: [&str; 30] = [
+            "lines",
+            "times",
+            "minute",
+            "minutes",
+            "min",
+            "mins",
+            "hour",
+            "hours",
+            "sec",
+            "secs",
+            "second",
+            "seconds",
+            "restarts",
+            "percent",
+            "day",
+            "days",
+            "week",
+            "weeks",
+            "month",
+            "months",
+            "people",
+            "persons",
+            "users",
+            "guys",
+            "approvals",
+            "approval",
+            "requests",
+            "pm",
+            "am",
+            "priority",
+        ];
+        let is_other =
+            self.tail.is_some() || self.since_seconds.is_some() || self.revision.is_some() || self.version.is_some();
+        let is_time = self.words.windows(2).any(|pair| {
+            matches!(&*pair[0], "in" | "by" | "until" | "till" | "after" | "before") && number_of(&pair[1]).is_some()
+        });
+        is_other || is_time || self.has_any(&UNITS)
+    }
+
     /// Returns the number of a message that stands for an amount: not for lines, minutes, a revision or a position.
     pub(super) fn amount(&self) -> Option<u32> {
         if let Some(Replicas::To(number)) = self.replicas {
             return Some(number);
         }
-        let is_other =
-            self.tail.is_some() || self.since_seconds.is_some() || self.revision.is_some() || self.version.is_some();
-        let has_unit = self
-            .has_any(&["lines", "times", "minutes", "min", "mins", "hours", "seconds", "restarts", "percent", "days"]);
-        if is_other || has_unit || self.pick.is_some() || self.state.is_some() || self.replicas.is_some() {
+        if self.counts_something_else() || self.pick.is_some() || self.state.is_some() || self.replicas.is_some() {
             return None;
         }
         let mut numbers: Vec<u32> =

@@ -175,7 +175,8 @@ fn corrected_number(reading: &Reading, command: &Command) -> Option<u32> {
     if let Some(number) = reading.amount() {
         return Some(number);
     }
-    if reading.replicas.is_some() || reading.tail.is_some() || reading.version.is_some() {
+    let is_revision = command.verb == Verb::RolloutUndo && reading.revision.is_some();
+    if reading.replicas.is_some() || reading.counts_something_else() && !is_revision {
         return None;
     }
     let numbers = reading.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word));
@@ -213,7 +214,12 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
         || reading.has("too") && !reading.is_too_much() && !reading.has("wrong");
     let is_open = waits(requested);
     // "Finance says max 6. so 6": a value for the pending request, and nothing else.
+    // "Prod has 4", "5 people are waiting".
+    let states = reading.has_any(&["has", "had", "stays", "stay", "already", "are", "were", "got"])
+        || reading.says("we have")
+        || reading.says("there is");
     let gives_value = is_open
+        && !states
         && !reading.asks()
         && reading.names.is_empty()
         && reading.kind.is_none()

@@ -439,6 +439,14 @@ impl Reading {
         }
     }
 
+    /// "Scale it down by 2", "two fewer".
+    fn changes_number(&self) -> bool {
+        self.has_any(&[
+            "scale", "increase", "decrease", "up", "down", "raise", "lower", "reduce", "grow", "shrink", "bump",
+            "more", "fewer", "extend", "expand", "add", "drop", "cut", "replicas", "scaling",
+        ])
+    }
+
     fn read_number(&mut self, number: u32, at: usize, before: &str, next: &str, used: &mut [bool]) {
         let unit = |word: &str| word.trim_end_matches('s').to_owned();
         match &*unit(next) {
@@ -458,7 +466,8 @@ impl Reading {
             "fewer" | "les" => self.replicas = Some(Replicas::By(-i64::from(number))),
             _ if matches!(before, "revision" | "rev" | "#") => self.revision = Some(number),
             _ if matches!(before, "number" | "option") && number > 0 => self.pick = Some(Pick::At(number as usize - 1)),
-            _ if before == "by" => {
+            // "I need this by 5" names a time.
+            _ if before == "by" && self.changes_number() => {
                 let sign = if self.has_any(&["down", "decrease", "reduce", "fewer"]) { -1 } else { 1 };
                 self.replicas = Some(Replicas::By(sign * i64::from(number)));
             }
@@ -468,6 +477,7 @@ impl Reading {
                 self.replicas = Some(Replicas::To(number))
             }
             _ if matches!(before, "last" | "tail" | "newest" | "latest") && number > 1 => self.tail = Some(number),
+            _ if matches!(before, "in" | "by" | "until" | "till") => return,
             _ if self.words.len() <= 3 && !matches!(self.word(at), "one") => self.replicas = Some(Replicas::To(number)),
             _ => return,
         }

@@ -417,29 +417,6 @@ impl Reading {
         })
     }
 
-    /// Returns the namespaces that a message rules out: "not in prod", "anywhere but staging".
-    pub(super) fn places_ruled_out(&self, namespaces: &[String]) -> Vec<String> {
-        let is_filler = |word: &str| matches!(word, "in" | "on" | "for" | "from" | "the" | "of" | "any" | "that");
-        let rules_out = |at: usize| {
-            let lead = (0..at).rev().find(|before| !is_filler(self.word(*before)));
-            lead.is_some_and(|lead| match self.word(lead) {
-                "not" | "except" | "without" | "never" => true,
-                "but" => {
-                    lead > 0 && matches!(self.word(lead - 1), "anywhere" | "everywhere" | "all" | "any" | "everything")
-                }
-                "instead" => at - lead > 1,
-                _ => false,
-            })
-        };
-        let mut found: Vec<String> = Vec::new();
-        for at in 0..self.words.len() {
-            if namespaces.iter().any(|name| name == self.word(at)) && rules_out(at) {
-                found.push(self.word(at).to_owned());
-            }
-        }
-        found
-    }
-
     /// Whether the number of a message is one of lines, minutes or people: "back in 10", "1 sec".
     pub(super) fn counts_something_else(&self) -> bool {
         const UNITS: [&str; 30] = [

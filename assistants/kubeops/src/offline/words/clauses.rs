@@ -3,7 +3,7 @@
 use crate::command::Verb;
 
 use super::vocabulary::VERBS;
-use super::{Lexicon, clean, read};
+use super::{Lexicon, Reading, clean, read};
 
 /// Words that rule out the change that follows them.
 const NEGATIONS: [&str; 8] = ["no", "not", "dont", "never", "without", "nor", "skip", "forget"];
@@ -123,6 +123,31 @@ pub(super) fn change_at(words: &[String], at: usize) -> Option<(Verb, usize)> {
         matches || stems.iter().flatten().any(is_form)
     })?;
     Some((phrase.1, phrase.0.split(' ').count()))
+}
+
+impl Reading {
+    /// Returns the namespaces that a message rules out: "not in prod", "anywhere but staging".
+    pub(in crate::offline) fn places_ruled_out(&self, namespaces: &[String]) -> Vec<String> {
+        let is_filler = |word: &str| matches!(word, "in" | "on" | "for" | "from" | "the" | "of" | "any" | "that");
+        let rules_out = |at: usize| {
+            let lead = (0..at).rev().find(|before| !is_filler(self.word(*before)));
+            lead.is_some_and(|lead| match self.word(lead) {
+                "not" | "except" | "without" | "never" => true,
+                "but" => {
+                    lead > 0 && matches!(self.word(lead - 1), "anywhere" | "everywhere" | "all" | "any" | "everything")
+                }
+                "instead" => at - lead > 1,
+                _ => false,
+            })
+        };
+        let mut found: Vec<String> = Vec::new();
+        for at in 0..self.words.len() {
+            if namespaces.iter().any(|name| name == self.word(at)) && rules_out(at) {
+                found.push(self.word(at).to_owned());
+            }
+        }
+        found
+    }
 }
 
 #[cfg(test)]

@@ -195,6 +195,29 @@ pub(super) fn with_commute(text: &str) -> Option<String> {
     })
 }
 
+/// Names the user's line and the place in "I moved to Amersham. Is that still on my line?", if the conversation says which line it is.
+pub(super) fn with_own_line(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const KEY: &str = "our usual line: ";
+    let message = Utterance::new(text);
+    let count = message.words().len();
+    let on = (0..count).find(|at| {
+        let own = at + 1 + usize::from(matches!(message.word(at + 2), "usual" | "own" | "normal"));
+        message.word(*at) == "on" && message.word(at + 1) == "my" && message.word(own + 1) == "line" && own + 2 == count
+    })?;
+    let is = (0..on).rfind(|at| message.word(*at) == "is")?;
+    let is_plain = |at: usize| matches!(message.word(at), "it" | "that" | "this" | "there" | "still" | "also" | "even");
+    let places = gazetteer().find(&message);
+    let place = places.iter().rfind(|place| place.words.end <= on)?;
+    let is_question = (is + 1..on).all(|at| is_plain(at) || place.words.contains(&at));
+    let results = earlier.iter().rev().flat_map(ChatMessage::tool_results);
+    let saved = results.filter_map(|result| result.output.split_once(KEY)).map(|(_, line)| line.to_owned()).next()?;
+    let runs = line_runs(&Utterance::new(saved));
+    let line = find_line(runs.first()?.lines.first()?)?;
+    let start = message.words()[is].span.start;
+    let asked = format!("does the {} stop at {}?", line.name, message.said(place.words.clone()));
+    is_question.then(|| format!("{}{asked}", &text[..start]))
+}
+
 /// Asks the last question again instead of for the reason of what a station's notice says: the notice gives the reason.
 pub(super) fn with_reason(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let message = Utterance::new(text);
@@ -333,6 +356,18 @@ mod tests {
                 .or_else(|| with_condition_asked(said));
             assert_eq!(reworded.as_deref(), meant, "{said}");
         }
+        let saved = threadkeep::ToolResult {
+            call_id: "1".to_owned(),
+            output: "Saved your usual line: Metropolitan line".to_owned(),
+            is_error: false,
+        };
+        let parts = vec![threadkeep::Part::ToolResult(saved)];
+        let saved = [ChatMessage { role: Role::Tool, author: None, parts, seq: None }];
+        assert_eq!(
+            with_own_line("I moved to Chesham. Is that still on my line?", &saved).as_deref(),
+            Some("I moved to Chesham. does the Metropolitan line stop at Chesham?")
+        );
+        assert_eq!(with_own_line("I moved to Chesham. Is that still on my line?", &[]), None);
         let closed = [ChatMessage::text(Role::Assistant, "Reported there now: closed, for want of staff.")];
         assert_eq!(with_reason("why?", &closed).as_deref(), Some("again please"));
         assert_eq!(with_reason("why?", &answered), None);

@@ -90,7 +90,7 @@ impl LastBoard {
             results.find(|result| result.call_id == id).map_or("", |result| result.output.as_str())
         };
         let answers = turn.iter().filter(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
-        let answer = answers.filter(|text| !text.is_empty()).last().unwrap_or_default();
+        let answer = answers.rev().find(|text| !text.is_empty()).unwrap_or_default();
         let prose = answer.lines().next().unwrap_or_default();
         let calls: Vec<_> = turn.iter().flat_map(ChatMessage::tool_calls).collect();
         let calls: Vec<_> = calls.into_iter().filter(|call| call.name == BOARD).collect();

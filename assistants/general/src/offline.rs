@@ -7,6 +7,8 @@ mod documents;
 mod erasure;
 mod facts;
 mod finding;
+mod honesty;
+mod lists;
 mod order;
 mod outcome;
 mod preferences;
@@ -30,6 +32,8 @@ use commands::{ends_like_request, is_command, starts_with_imperative, starts_wit
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
                      write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
 
+const DECLINED: &str = "I cannot do that";
+const DECLINED_IN_SPANISH: &str = "No puedo hacer eso";
 const NOTED: &str = "I will keep that in mind.";
 const NOTED_IN_SPANISH: &str = "Lo tendré en cuenta.";
 const NOT_FOUND: &str = "I found nothing about that in what you told me or in your documents.";
@@ -123,8 +127,35 @@ fn answer_or_note(turn: &Turn<'_>) -> String {
         text if ends_like_request(&text) || only_names_topic(&text) => {
             short_question_answer(turn).unwrap_or_else(|| noted(turn))
         }
+        text if continues_declined_request(&text, turn.earlier()) => command_answer(turn),
         _ => noted(turn),
     }
+}
+
+/// Whether a few words name a text to write, after a request that was declined: "then at least a short limerick".
+fn continues_declined_request(text: &str, earlier: &[ChatMessage]) -> bool {
+    const TEXTS: [&str; 16] = [
+        "poem",
+        "limerick",
+        "haiku",
+        "story",
+        "joke",
+        "song",
+        "essay",
+        "email",
+        "letter",
+        "summary",
+        "translation",
+        "riddle",
+        "poema",
+        "cuento",
+        "chiste",
+        "carta",
+    ];
+    let message = Utterance::new(text);
+    let reply = earlier.iter().rev().find(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
+    let was_declined = reply.is_some_and(|reply| reply.starts_with(DECLINED) || reply.starts_with(DECLINED_IN_SPANISH));
+    was_declined && !has_verb(text) && message.words().iter().any(|word| TEXTS.contains(&word.folded.as_str()))
 }
 
 /// Whether a correction only clarifies what was meant, without stating a number: "no, I meant the rows".
@@ -241,6 +272,7 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
     };
     noted()
         .or_else(|| results::describe(&text, turn.earlier(), language))
+        .or_else(|| lists::describe(&text, turn.earlier(), language))
         .or_else(|| order::describe(&text, turn.earlier(), language))
 }
 
@@ -254,10 +286,10 @@ fn command_answer(turn: &Turn<'_>) -> String {
     }
     match turn.language(&phrases()) {
         Language::English => {
-            format!("I cannot do that without a language model. Your message is stored. {ABOUT}")
+            format!("{DECLINED} without a language model. Your message is stored. {ABOUT}")
         }
         Language::Spanish => {
-            format!("No puedo hacer eso sin un modelo de lenguaje. Tu mensaje queda guardado. {ABOUT_IN_SPANISH}")
+            format!("{DECLINED_IN_SPANISH} sin un modelo de lenguaje. Tu mensaje queda guardado. {ABOUT_IN_SPANISH}")
         }
     }
 }
@@ -293,7 +325,10 @@ fn answer(turn: &Turn<'_>) -> String {
     for question in split_questions(&turn.question()) {
         let earlier = turn.earlier().iter().rev().filter(|message| message.role == Role::User);
         let referred = referred_questions(&question, earlier.map(ChatMessage::plain_text));
-        let quoted = quoting::quote(&Question::new(&question, &referred.join(" ")), &instructions, language);
+        let asked = Question::new(&question, &referred.join(" "));
+        let own = honesty::in_own_words(&turn.question(), &question, &asked, language);
+        let quoted =
+            own.or_else(|| honesty::checked(&question, quoting::quote(&asked, &instructions, language), language));
         lines.extend(quoted.iter().flat_map(|quoted| quoted.lines()).map(str::to_owned));
     }
     let mut seen = HashSet::new();

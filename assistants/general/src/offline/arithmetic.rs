@@ -4,6 +4,7 @@
 use threadkeep::dialogue::Utterance;
 use threadkeep::{ChatMessage, Role};
 
+use super::quoting::quoted_texts;
 use super::results::{Calculation, Reference, calculations, reference_at};
 use crate::evidence::sentences;
 
@@ -105,7 +106,7 @@ impl<'a> Numbers<'a> {
         let (reply, said) = (message(Role::Assistant), message(Role::User));
         let result = known.last().map(|calculation| calculation.result.clone());
         let is_result = result.as_ref().is_some_and(|result| reply.ends_with(&format!("= {result}")));
-        let quoted = plain_numbers(&quotations(&reply));
+        let quoted = plain_numbers(&quoted_texts(&reply));
         let stated = plain_numbers(&said);
         let last = match (&own[..], &quoted[..], &stated[..]) {
             ([number], ..) => Some(number.clone()),
@@ -124,12 +125,6 @@ impl<'a> Numbers<'a> {
         };
         Self { known, last, pair }
     }
-}
-
-/// Returns the quoted parts of a reply.
-fn quotations(reply: &str) -> String {
-    let parts = reply.split('“').skip(1).filter_map(|rest| rest.split('”').next());
-    parts.collect::<Vec<_>>().join(" . ")
 }
 
 /// Returns the numbers of a text that are neither percentages, times, nor days of a month.
@@ -312,7 +307,9 @@ fn starts_with_question(text: &str) -> bool {
 
 /// Whether words name an operation that nothing else means.
 fn is_math(items: &[Item]) -> bool {
-    items.iter().any(|item| item.is(&["root", "squared", "cubed", "times", "percent", "percentage", "twice", "triple"]))
+    items
+        .iter()
+        .any(|item| item.is(&["root", "sqrt", "squared", "cubed", "times", "percent", "percentage", "twice", "triple"]))
 }
 
 /// Returns the total for "and the total with the tip?" after a share was calculated: "(12.5/100*186.4)".
@@ -492,7 +489,7 @@ fn operand(items: &[Item]) -> Option<String> {
         () if first.is(&["twice", "double", "doble"]) => Some(format!("2*{}", of(rest)?)),
         () if first.is(&["triple", "thrice"]) => Some(format!("3*{}", of(rest)?)),
         () if first.is(&["square"]) && rest.first()?.is(&["root"]) => Some(format!("({})^0.5", of(&rest[1..])?)),
-        () if first.is(&["root"]) => Some(format!("({})^0.5", of(rest)?)),
+        () if first.is(&["root", "sqrt"]) => Some(format!("({})^0.5", of(rest)?)),
         () => None,
     }
 }

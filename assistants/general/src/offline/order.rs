@@ -4,6 +4,7 @@ use threadkeep::core::text::Language;
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
 
+use super::lists::lists;
 use super::results::ordinal;
 use crate::evidence::statements;
 
@@ -21,6 +22,8 @@ enum Wanted {
     Neighbour { words: String, is_before: bool },
     /// The item or message with this ordinal.
     Nth { word: String, from_list: bool },
+    /// The question with this ordinal.
+    NthQuestion { word: String },
     /// The number of items.
     Count,
 }
@@ -52,6 +55,13 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
                 let neighbour = if is_before { at.checked_sub(1)? } else { at + 1 };
                 all.get(neighbour).cloned()
             };
+            let of_list = lists(earlier).iter().rev().find_map(|list| {
+                let is_named = list.items.iter().any(|item| names(item));
+                is_named.then(|| neighbour(&list.items))
+            });
+            if let Some(found) = of_list {
+                return found.or_else(|| Some(none_there(language)));
+            }
             let within = said.iter().rev().find(|text| names(text)).map(|text| items(text));
             match within.filter(|items| items.len() >= MIN_ITEMS) {
                 Some(items) => neighbour(&items),
@@ -69,6 +79,15 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
                 }),
             }
         }
+        Wanted::NthQuestion { word } => {
+            let messages = earlier.iter().filter(|message| message.role == Role::User);
+            let asked: Vec<String> = messages.map(ChatMessage::plain_text).filter(|text| is_question(text)).collect();
+            let question = asked.get(ordinal(&word, asked.len())?)?;
+            Some(match language {
+                Language::English => format!("You asked: “{question}”"),
+                Language::Spanish => format!("Preguntaste: “{question}”"),
+            })
+        }
         Wanted::Count => {
             let list = newest_list(&said)?;
             Some(format!("{}: {}", list.len(), list.join(", ")))
@@ -85,6 +104,13 @@ fn words_of(text: &str) -> Vec<String> {
         _ => word,
     };
     words.into_iter().filter(|word| !is_article(word)).map(singular).collect()
+}
+
+fn none_there(language: Language) -> String {
+    match language {
+        Language::English => "Nothing: it is at that end of the list.".to_owned(),
+        Language::Spanish => "Nada: está en ese extremo de la lista.".to_owned(),
+    }
 }
 
 /// Parses a question for the order.
@@ -157,8 +183,11 @@ fn wanted(text: &str) -> Option<Wanted> {
     let pivot = words.iter().position(|word| matches!(*word, "before" | "after" | "antes" | "despues"));
     if let Some(at) = pivot.filter(|_| asks) {
         let opening = &words[..at];
-        let is_order = opening.iter().all(|word| OPENING.contains(word))
-            && opening.iter().any(|word| ORDERING.contains(word))
+        let is_direct = opening
+            .last()
+            .is_some_and(|last| matches!(*last, "right" | "just" | "directly" | "immediately" | "straight"));
+        let is_order = (is_direct
+            || opening.iter().all(|word| OPENING.contains(word)) && opening.iter().any(|word| ORDERING.contains(word)))
             && opening.iter().any(|word| matches!(*word, "which" | "what" | "whats" | "who" | "que" | "cual"));
         let rest = message.words().get(at + 1)?;
         let named = text[rest.span.start..].trim_end_matches(['?', '.', '!', ' ']).to_owned();
@@ -177,6 +206,14 @@ fn wanted(text: &str) -> Option<Wanted> {
     let at = words.iter().position(|word| ordinal(word, 1).is_some() || *word == "penultimate")?;
     let noun = words.get(at + 1)?;
     let is_named = ITEMS.contains(noun) || THINGS.contains(noun) || *noun == "one";
+    if asks
+        && has(&["asked", "ask"])
+        && has(&["i"])
+        && !has(&["remember", "note", "keep"])
+        && (is_named || *noun == "question")
+    {
+        return Some(Wanted::NthQuestion { word: words[at].to_owned() });
+    }
     (asks && is_named && names_place)
         .then(|| Wanted::Nth { word: words[at].to_owned(), from_list: on_list || ITEMS.contains(noun) })
 }

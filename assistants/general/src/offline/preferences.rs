@@ -14,7 +14,12 @@ use crate::erase_tools::FIND;
 const MAX_PREFERENCE_NAME_WORDS: usize = 6;
 
 /// Phrases that precede a preference's name and value.
-const SETTING_CUES: [&str; 22] = [
+const SETTING_CUES: [&str; 27] = [
+    "save this as a preference",
+    "save it as a preference",
+    "save as a preference",
+    "store this as a preference",
+    "my preference for",
     "remember that my",
     "remember my",
     "set my",
@@ -237,6 +242,7 @@ fn ask_what_to_forget(language: Language) -> String {
 
 /// Splits `seat is the window`, `language = Spanish` or `language to Spanish` into name and value.
 fn parse_setting(setting: &str) -> Option<(&str, &str)> {
+    let setting = setting.trim_start_matches([':', ' ']);
     // "my preference: units metric"
     let without_kind = ["preference:", "preference ", "preferencia:", "preferencia "]
         .iter()
@@ -372,6 +378,7 @@ mod tests {
     #[test]
     fn a_setting_is_split_into_name_and_value() {
         for (setting, expected) in [
+            (": seat = window", Some(("seat", "window"))),
             ("seat is the window", Some(("seat", "the window"))),
             ("language to Spanish", Some(("language", "Spanish"))),
             ("language=Spanish", Some(("language", "Spanish"))),

@@ -125,6 +125,12 @@ pub(super) fn origin(heading: &str, language: Language, is_list: bool) -> String
     }
 }
 
+/// Returns the quoted texts of an answer.
+pub(super) fn quoted_texts(answer: &str) -> String {
+    let parts = answer.split('“').skip(1).filter_map(|rest| rest.split('”').next());
+    parts.collect::<Vec<_>>().join(". ")
+}
+
 /// Formats `2026-05-03` as `3 May 2026`.
 pub(super) fn formatted_day(day: &str, language: Language) -> String {
     let mut parts = day.split('-').map(str::parse::<usize>);

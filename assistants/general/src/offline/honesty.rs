@@ -1,0 +1,198 @@
+//! What a quotation does not say: another name than the one asked for, a reason, a place, a price.
+
+use threadkeep::core::text::Language;
+use threadkeep::dialogue::{Utterance, is_question};
+
+use super::quoting::quoted_texts;
+use crate::evidence::question::{Question, WantedValue};
+use crate::evidence::terms::Terms;
+use crate::evidence::{Candidate, contains_topic, sentences, statements};
+
+/// Says of an answer what it lacks, or withholds it if it is about another name.
+pub(super) fn checked(question: &str, answer: Option<String>, language: Language) -> Option<String> {
+    let answer = answer?;
+    if let Some(name) = missing_name(question, &answer) {
+        return Some(match language {
+            Language::English => format!("I found nothing about “{name}”."),
+            Language::Spanish => format!("No encontré nada sobre “{name}”."),
+        });
+    }
+    // The answer already says that something is missing.
+    if !starts_with_quotation(&answer) {
+        return Some(answer);
+    }
+    let quoted = quoted_texts(&answer);
+    let Some(missing) = missing(question, &quoted) else { return Some(answer) };
+    Some(match (language, missing) {
+        (Language::English, Missing::Reason) => format!("No reason is given. What I found:\n{answer}"),
+        (Language::English, Missing::Place) => format!("No place is given. What I found:\n{answer}"),
+        (Language::English, Missing::Price) => format!("No price is given. What I found:\n{answer}"),
+        (Language::Spanish, Missing::Reason) => format!("No se da ninguna razón. Lo que encontré:\n{answer}"),
+        (Language::Spanish, Missing::Place) => format!("No se da ningún lugar. Lo que encontré:\n{answer}"),
+        (Language::Spanish, Missing::Price) => format!("No se da ningún precio. Lo que encontré:\n{answer}"),
+        (Language::English, Missing::Mention(word)) => {
+            format!("No: I found nothing about “{word}”. The closest thing:\n{answer}")
+        }
+        (Language::Spanish, Missing::Mention(word)) => {
+            format!("No: no encontré nada sobre “{word}”. Lo más parecido:\n{answer}")
+        }
+    })
+}
+
+fn starts_with_quotation(answer: &str) -> bool {
+    !answer.starts_with("I found nothing") && !answer.starts_with("No encontré nada")
+}
+
+/// Returns a name of the question that an answer does not contain, if the answer says that it found nothing about it.
+fn missing_name(question: &str, answer: &str) -> Option<String> {
+    if starts_with_quotation(answer) {
+        return None;
+    }
+    let head = answer.lines().next()?.to_lowercase();
+    let utterance = Utterance::new(question);
+    let words = utterance.words().iter().skip(1);
+    let mut names = words.filter_map(|word| {
+        let written = &question[word.span.clone()];
+        let name = written.trim_end_matches("'s").trim_end_matches("’s");
+        let is_name = name.starts_with(char::is_uppercase) && name.len() > 1 && !name.starts_with("I'");
+        (is_name && head.contains(&format!("“{}", name.to_lowercase()))).then(|| name.to_owned())
+    });
+    names.next()
+}
+
+/// What an answer lacks.
+#[derive(Debug, PartialEq)]
+enum Missing {
+    Reason,
+    Place,
+    Price,
+    /// The word after "did I tell you".
+    Mention(String),
+}
+
+fn missing(question: &str, quoted: &str) -> Option<Missing> {
+    const REASONS: [&str; 17] = [
+        "because", "since", "due", "reason", "so", "to", "for", "as", "cause", "cuz", "cos", "bc", "porque", "para",
+        "por", "thanks", "after",
+    ];
+    const PLACES: [&str; 26] = [
+        "in", "at", "on", "near", "under", "behind", "inside", "next", "to", "from", "by", "above", "below",
+        "opposite", "through", "with", "where", "has", "en", "de", "junto", "detras", "debajo", "con", "tiene",
+        "floor",
+    ];
+    const PRICES: [&str; 22] = [
+        "euro", "euros", "eur", "usd", "dollar", "dollars", "pound", "pounds", "gbp", "peso", "pesos", "cost", "costs",
+        "price", "pay", "paid", "pays", "free", "fee", "cuesta", "precio", "cents",
+    ];
+    let asked = Utterance::new(question);
+    let said = Utterance::new(quoted);
+    let words: Vec<&str> = asked.words().iter().map(|word| word.folded.as_str()).collect();
+    let first = *words.iter().find(|word| !matches!(**word, "and" | "but" | "so" | "ok" | "y" | "then"))?;
+    let says = |known: &[&str]| said.words().iter().any(|word| known.contains(&word.folded.as_str()));
+    let is_spanish_why = words.windows(2).any(|pair| pair == ["por", "que"]);
+    if first == "why" || words.windows(2).any(|pair| pair == ["how", "come"]) || is_spanish_why {
+        return (!says(&REASONS)).then_some(Missing::Reason);
+    }
+    if matches!(first, "where" | "wheres" | "donde") {
+        let names_place = said.words().windows(2).any(|pair| {
+            let next = pair[1].folded.as_str();
+            PLACES.contains(&pair[0].folded.as_str())
+                && !next.starts_with(|c: char| c.is_ascii_digit())
+                && !is_day(next)
+        });
+        return (!names_place).then_some(Missing::Place);
+    }
+    if words.windows(2).any(|pair| matches!(pair, ["how", "much"]))
+        && words.iter().any(|word| matches!(*word, "cost" | "costs" | "price"))
+    {
+        let has_sign = quoted.contains(['€', '$', '£']);
+        return (!says(&PRICES) && !has_sign).then_some(Missing::Price);
+    }
+    // "Did I tell you the airline?"
+    let asks_mention = matches!(
+        words[..],
+        ["did" | "have", "i", "ever", ..]
+            | ["did" | "have", "i", "tell" | "mention" | "told" | "mentioned" | "say" | "give", ..]
+    );
+    if asks_mention {
+        let question = Question::new(question, "");
+        let terms = Terms::new(quoted);
+        let is_missing = |word: &&crate::evidence::question::QuestionWord| {
+            !word.is_light
+                && !matches!(&*word.word, "tell" | "told" | "mention" | "mentioned" | "ever" | "say" | "give")
+                && !matches!(
+                    terms.contains(word),
+                    Some(crate::evidence::terms::Match::Exact | crate::evidence::terms::Match::Misspelt)
+                )
+        };
+        return question.topic.iter().find(is_missing).map(|word| Missing::Mention(word.word.clone()));
+    }
+    None
+}
+
+fn is_day(word: &str) -> bool {
+    const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
+    word.ends_with("day") && DAYS.iter().any(|day| word.starts_with(day))
+        || matches!(word, "noon" | "midnight" | "night")
+}
+
+/// Answers a question from the statements of the same message: "Karim is laying the tiles. Who is laying them?"
+pub(super) fn in_own_words(message: &str, question: &str, asked: &Question, language: Language) -> Option<String> {
+    let own = statements(message);
+    let all: Vec<&str> = sentences(message).collect();
+    let follows = all.len() > 1 && is_question(question) && all.last().is_some_and(|last| is_question(last));
+    let words = Utterance::new(question);
+    let is_past = words
+        .words()
+        .iter()
+        .any(|word| matches!(word.folded.as_str(), "did" | "was" | "were" | "last" | "before" | "else"));
+    let candidate = Candidate { heading: "", text: &own };
+    let terms = Terms::new(&own);
+    let has_value = match asked.wanted {
+        WantedValue::Time => terms.has_time(),
+        WantedValue::Number => terms.has_number(),
+        WantedValue::Any => true,
+    };
+    let starts = matches!(words.word(0), "who" | "whos" | "when" | "where" | "which" | "quien" | "cuando" | "donde");
+    let names_topic = asked.topic.iter().any(|word| !word.is_light);
+    (follows && !is_past && starts && names_topic && has_value && !own.is_empty() && contains_topic(asked, &candidate))
+        .then(|| match language {
+            Language::English => format!("You just said: “{own}”"),
+            Language::Spanish => format!("Acabas de decir: “{own}”"),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(text: &str) -> Option<String> {
+        Some(format!("You said on 4 May 2026: “{text}” [1]"))
+    }
+
+    #[test]
+    fn answers_say_what_they_lack() {
+        for (question, text, expected) in [
+            ("why is the party in Lyon?", "The party is on 3 June in Lyon.", "No reason"),
+            ("why did we move the party?", "We moved the party because of the strike.", "You said"),
+            ("and where is it?", "The dinner is at 19:30 on Friday.", "No place"),
+            ("where is the dinner?", "The dinner is at Luigi's.", "You said"),
+            ("how much does a ticket cost?", "Tickets are sold on 3 June.", "No price"),
+            ("how much does a ticket cost?", "A ticket is 12 euros.", "You said"),
+            ("did I mention the hotel?", "My train leaves at nine.", "No: I found nothing about “hotel”"),
+            ("when is the dinner?", "The dinner is at 19:30.", "You said"),
+        ] {
+            let checked = checked(question, answer(text), Language::English).unwrap();
+            assert!(checked.starts_with(expected), "{question}: {checked}");
+        }
+    }
+
+    #[test]
+    fn facts_about_another_name_are_withheld() {
+        let answer =
+            "I found nothing about “omars”. The closest thing you told me:\nYou said on 4 May: “Ida's desk is 12.” [1]";
+        let checked = |question: &str| checked(question, Some(answer.to_owned()), Language::English).unwrap();
+        assert_eq!(checked("what is Omar's desk?"), "I found nothing about “Omar”.");
+        assert_eq!(checked("what is omars desk?"), answer);
+    }
+}

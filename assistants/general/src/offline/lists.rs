@@ -1,0 +1,255 @@
+//! Lists that the user keeps in a conversation: "put milk on my shopping list", "batteries too", "what's on it now?".
+
+use threadkeep::core::text::Language;
+use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::{ChatMessage, Role};
+
+/// The maximum number of words in an item.
+const MAX_ITEM_WORDS: usize = 6;
+/// The maximum number of words in a question about a list.
+const MAX_QUESTION_WORDS: usize = 12;
+
+/// A list of the conversation.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct List {
+    /// Its name, in lower case; empty if it has none.
+    name: String,
+    pub(super) items: Vec<String>,
+}
+
+/// Returns the lists of the conversation; the one that was mentioned last is the last one.
+pub(super) fn lists(earlier: &[ChatMessage]) -> Vec<List> {
+    let mut lists: Vec<List> = Vec::new();
+    // Whether the previous message changed a list, which "batteries too" continues.
+    let mut continues = false;
+    for message in earlier.iter().filter(|message| message.role == Role::User) {
+        let text = message.plain_text();
+        let change = change(&text, continues && !lists.is_empty());
+        continues = change.is_some() || continues && is_question(&text);
+        if let Some(change) = change {
+            apply(&mut lists, change);
+        }
+    }
+    lists
+}
+
+/// A change of a list.
+#[derive(Debug, PartialEq)]
+struct Change {
+    /// The name; `None` for the list that was mentioned last.
+    name: Option<String>,
+    adds: bool,
+    items: Vec<String>,
+}
+
+fn apply(lists: &mut Vec<List>, change: Change) {
+    let position = match &change.name {
+        Some(name) => lists.iter().position(|list| list.name == *name),
+        None => lists.len().checked_sub(1),
+    };
+    let mut list = match position {
+        Some(at) => lists.remove(at),
+        None if change.adds && change.name.is_some() => {
+            List { name: change.name.unwrap_or_default(), items: Vec::new() }
+        }
+        None => return,
+    };
+    for item in change.items {
+        if change.adds {
+            if !list.items.iter().any(|known| is_same(known, &item)) {
+                list.items.push(item);
+            }
+        } else {
+            list.items.retain(|known| !is_same(known, &item));
+        }
+    }
+    lists.push(list);
+}
+
+/// Whether two items are the same thing, whatever their articles and numbers.
+fn is_same(one: &str, other: &str) -> bool {
+    let words = |text: &str| -> Vec<String> {
+        let utterance = Utterance::new(text);
+        let words = utterance.words().iter().map(|word| word.folded.trim_end_matches('s').to_owned());
+        words.filter(|word| !matches!(&**word, "the" | "a" | "an" | "some" | "my" | "" | "el" | "la")).collect()
+    };
+    words(one) == words(other)
+}
+
+/// Parses a message that changes a list.
+fn change(text: &str, continues: bool) -> Option<Change> {
+    let text = text.trim().trim_end_matches(['.', '!']);
+    if text.contains('\n') || is_question(text) && text.ends_with('?') {
+        return None;
+    }
+    let utterance = Utterance::new(text);
+    let words = utterance.words();
+    let word = |at: usize| utterance.word(at);
+    let mut start = 0;
+    while matches!(
+        word(start),
+        "please" | "and" | "also" | "ok" | "then" | "now" | "can" | "you" | "could" | "oh" | "actually"
+    ) {
+        start += 1;
+    }
+    let verb = word(start);
+    let adds = matches!(verb, "add" | "put" | "include" | "write");
+    let removes = matches!(verb, "take" | "remove" | "cross" | "strike" | "drop" | "scratch" | "delete");
+    let list_at = (start..words.len()).rfind(|at| word(*at) == "list");
+    if !adds && !removes {
+        // "My packing list: socks, charger", "the packing list has socks and a charger"
+        if let Some(list) = list_at.filter(|list| *list <= 3 && text[words[*list].span.end..].starts_with(':')) {
+            let name = (0..list).map(word).filter(|word| !is_article(word)).collect::<Vec<_>>().join(" ");
+            return Some(Change { name: Some(name), adds: true, items: items(&text[words[list].span.end + 1..])? });
+        }
+        let last = word(words.len().checked_sub(1)?);
+        let is_addition =
+            matches!(last, "too" | "tambien") || words.len() > 2 && word(words.len() - 2) == "as" && last == "well";
+        let end = words.get(words.len() - if last == "well" { 2 } else { 1 })?.span.start;
+        return (continues && is_addition && words.len() <= MAX_ITEM_WORDS + 2)
+            .then(|| Some(Change { name: None, adds: true, items: items(&text[words[start].span.start..end])? }))
+            .flatten();
+    }
+    let first = start + 1 + usize::from(removes && matches!(word(start + 1), "off" | "out"));
+    let begin = words.get(first)?.span.start;
+    let preposition = |at: &usize| match adds {
+        true => matches!(word(*at), "to" | "on" | "onto" | "in" | "into"),
+        false => matches!(word(*at), "off" | "from"),
+    };
+    // "Add milk to my shopping list", "take it off the list"
+    if let Some(list) = list_at
+        && let Some(at) = (first..list).rfind(preposition)
+    {
+        let name = (at + 1..list).map(word).filter(|word| !is_article(word)).collect::<Vec<_>>().join(" ");
+        let name = if name.is_empty() && continues { None } else { Some(name) };
+        return Some(Change { name, adds, items: items(&text[begin..words[at].span.start])? });
+    }
+    // "Take the lentils off again", "add rice, too", "add rice to it"
+    let end = (first..words.len()).find(|at| {
+        preposition(at)
+            && (*at + 1 == words.len() || matches!(word(*at + 1), "it" | "again" | "that" | "there" | "too"))
+            || matches!(word(*at), "too" | "again") && *at + 1 == words.len()
+    });
+    let end = match end {
+        Some(at) => words[at].span.start,
+        None => text.len(),
+    };
+    continues.then(|| Some(Change { name: None, adds, items: items(text.get(begin..end)?)? })).flatten()
+}
+
+fn is_article(word: &str) -> bool {
+    matches!(word, "the" | "my" | "our" | "a" | "that" | "this" | "its" | "remember" | "note" | "here" | "is")
+}
+
+/// Splits "milk, lentils and dish soap" into items; `None` if the text is no list.
+fn items(text: &str) -> Option<Vec<String>> {
+    let parts = text.split([',', ';']).flat_map(|part| part.split(" and "));
+    let parts: Vec<String> = parts
+        .map(|part| part.trim().trim_start_matches("and ").trim_start_matches("the ").trim().to_owned())
+        .filter(|part| !part.is_empty())
+        .collect();
+    let are_short = parts.iter().all(|part| part.split_whitespace().count() <= MAX_ITEM_WORDS);
+    (!parts.is_empty() && are_short).then_some(parts)
+}
+
+/// Answers a question about a list of the conversation; `None` if the message is no such question.
+pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) -> Option<String> {
+    let lists = lists(earlier);
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    if lists.is_empty() || words.len() > MAX_QUESTION_WORDS || language != Language::English {
+        return None;
+    }
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let is_pair = |one: &str, others: &[&str]| words.windows(2).any(|pair| pair[0] == one && others.contains(&pair[1]));
+    let named = lists.iter().rev().find(|list| {
+        let names =
+            words.windows(2).any(|pair| pair[1] == "list" && list.name.ends_with(pair[0]) && !list.name.is_empty());
+        names && has(&["list"])
+    });
+    let names_list = named.is_some()
+        || is_pair("on", &["it"])
+        || is_pair("the", &["list"])
+        || is_pair("my", &["list"])
+        || is_pair("that", &["list"]);
+    let list = named.or(lists.last()).filter(|_| names_list)?;
+    let name = if list.name.is_empty() { "the list".to_owned() } else { format!("your {} list", list.name) };
+    let all = || match list.items.is_empty() {
+        true => format!("Nothing is on {name} now."),
+        false => format!("On {name}: {}.", list.items.join(", ")),
+    };
+    let begins = |known: &[&str]| words.iter().take(2).any(|word| known.contains(word));
+    if words.windows(2).any(|pair| pair == ["how", "many"]) {
+        return Some(format!("{}. {}", list.items.len(), all()));
+    }
+    if begins(&["what", "whats", "show", "read", "which"])
+        && !has(&["before", "after", "first", "last", "second", "third"])
+    {
+        return Some(all());
+    }
+    let asks_whether = matches!(
+        words.iter().find(|word| !matches!(**word, "and" | "so" | "ok")),
+        Some(&("is" | "are" | "do" | "did"))
+    );
+    let on = words.iter().position(|word| *word == "on").filter(|_| asks_whether)?;
+    let start = words.iter().position(|word| matches!(*word, "is" | "are"))? + 1;
+    let asked = words.get(start..on)?.iter().filter(|word| !matches!(**word, "still" | "already" | "now" | "also"));
+    let asked = asked.copied().collect::<Vec<_>>().join(" ");
+    match list.items.iter().any(|item| is_same(item, &asked)) {
+        _ if asked.is_empty() || asked == "there" || asked == "anything" => Some(all()),
+        true => Some(format!("Yes. {}", all())),
+        false => Some(format!("No. {}", all())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation(texts: &[&str]) -> Vec<ChatMessage> {
+        texts.iter().map(|text| ChatMessage::text(Role::User, *text)).collect()
+    }
+
+    #[test]
+    fn lists_are_kept() {
+        let earlier = conversation(&[
+            "Add eggs, flour and brown sugar to my baking list",
+            "butter too",
+            "put a tent on the camping list",
+            "what's on my baking list?",
+            "please take the flour off my baking list",
+            "add vanilla",
+        ]);
+        let found = lists(&earlier);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[1].items, ["eggs", "brown sugar", "butter", "vanilla"]);
+        for (text, expected) in [
+            ("what's on it now?", Some("eggs, brown sugar, butter, vanilla")),
+            ("how many things are on the list?", Some("4.")),
+            ("is the flour still on it?", Some("No.")),
+            ("are the eggs on my baking list?", Some("Yes.")),
+            ("what's on the camping list", Some("a tent")),
+            ("what is the time?", None),
+            ("where is the list?", None),
+        ] {
+            let described = describe(text, &earlier, Language::English);
+            match expected {
+                Some(part) => assert!(described.as_ref().is_some_and(|it| it.contains(part)), "{text}: {described:?}"),
+                None => assert_eq!(described, None, "{text}"),
+            }
+        }
+    }
+
+    #[test]
+    fn other_messages_change_no_list() {
+        for text in [
+            "take the bus to the station",
+            "I put the keys in the drawer",
+            "add 12 to that",
+            "Mila is coming too",
+            "delete what I said about Leo",
+        ] {
+            assert_eq!(lists(&conversation(&[text])), [], "{text}");
+        }
+    }
+}

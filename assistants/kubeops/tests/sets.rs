@@ -80,6 +80,18 @@ async fn dialogues_of_the_eleventh_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-11.json"), least_percent: 97 })).await;
 }
 
+/// 191 of 206 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_twelfth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-12.json"), least_percent: 91 })).await;
+}
+
+/// 191 of 207 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_thirteenth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-13.json"), least_percent: 91 })).await;
+}
+
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.
 #[tokio::test]
 async fn dialogues_written_beside_the_code_pass() {

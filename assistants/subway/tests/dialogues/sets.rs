@@ -149,6 +149,18 @@ async fn dialogues_of_the_eighteenth_set_pass() {
     check(&Set { text: include_str!("sets/set-18.json"), least_percent: 78 }).await;
 }
 
+/// 143 of 181 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_nineteenth_set_pass() {
+    check(&Set { text: include_str!("sets/set-19.json"), least_percent: 89 }).await;
+}
+
+/// 143 of 180 turns passed at the first run.
+#[tokio::test]
+async fn dialogues_of_the_twentieth_set_pass() {
+    check(&Set { text: include_str!("sets/set-20.json"), least_percent: 77 }).await;
+}
+
 /// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

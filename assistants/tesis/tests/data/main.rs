@@ -1,7 +1,6 @@
 //! Tests with the data sets in the folder `THREADKEEP_DATA`: real statutes, decisions and claves, and dialogues.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
-#[path = "../dialogues/data_set.rs"]
 mod data_set;
 #[allow(dead_code, reason = "these tests use only some of the helpers")]
 #[path = "../dialogues/test_env.rs"]

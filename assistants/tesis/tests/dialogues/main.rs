@@ -2,7 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod conversations;
-mod data_set;
 mod importing;
 mod models;
 mod runs;

@@ -403,7 +403,15 @@ fn asks_what_was_said(utterance: &Utterance) -> bool {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let says = |word: &&str| SAYING.contains(word);
     let spanish = words.iter().any(|word| SAYING_IN_SPANISH.contains(word));
-    spanish || words.iter().any(says) && words.iter().any(|word| matches!(*word, "i" | "we" | "ive"))
+    // "Who do I tell?" asks what to do.
+    let is_rule = words.windows(2).any(|pair| {
+        matches!(pair, ["do" | "must" | "should" | "can" | "could" | "may" | "shall" | "would", "i" | "we"])
+    });
+    let is_past = words.iter().any(|word| matches!(*word, "did" | "have" | "ive" | "had"));
+    spanish
+        || words.iter().any(says)
+            && words.iter().any(|word| matches!(*word, "i" | "we" | "ive"))
+            && (is_past || !is_rule)
 }
 
 const SAYING: [&str; 30] = [

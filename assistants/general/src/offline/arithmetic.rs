@@ -1,7 +1,7 @@
 //! Calculations in words, with references to numbers of the conversation: "divide the first result by 22", "take 19% off that",
 //! "the difference between the two".
 
-use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
 
 use super::quoting::quoted_texts;
@@ -92,8 +92,10 @@ struct Numbers<'a> {
     known: &'a [Calculation],
     /// What "that" means.
     last: Option<String>,
-    /// What "the two" mean.
-    pair: Option<[String; 2]>,
+    /// What "the two" or "all three" may mean, most likely first.
+    groups: Vec<Vec<String>>,
+    /// The statements of the user, newest first, in which "my budget" may have a value.
+    stated: Vec<String>,
 }
 
 impl<'a> Numbers<'a> {
@@ -114,16 +116,39 @@ impl<'a> Numbers<'a> {
             (_, [number], _) | (_, [], [number]) => Some(number.clone()),
             _ => result,
         };
-        let pair =
-            [&own, &quoted, &stated].into_iter().find_map(|numbers| <[String; 2]>::try_from(numbers.clone()).ok());
-        let pair = if known.len() == 2 || is_result {
-            let newest: Vec<String> =
-                known.iter().rev().take(2).rev().map(|calculation| calculation.result.clone()).collect();
-            <[String; 2]>::try_from(newest).ok().or(pair)
-        } else {
-            pair
+        let results: Vec<String> =
+            known.iter().rev().take(2).rev().map(|calculation| calculation.result.clone()).collect();
+        let texts = [own, quoted, stated].into_iter().filter(|numbers| numbers.len() > 1);
+        let groups = match known.len() == 2 || is_result {
+            true => std::iter::once(results).chain(texts).collect(),
+            false => texts.chain([results]).collect(),
         };
-        Self { known, last, pair }
+        let of_user = earlier.iter().rev().filter(|message| message.role == Role::User);
+        let stated = std::iter::once(before.to_owned())
+            .chain(of_user.map(ChatMessage::plain_text).filter(|text| !is_question(text)))
+            .collect();
+        Self { known, last, groups, stated }
+    }
+}
+
+impl Numbers<'_> {
+    /// Returns the numbers that "the two" or "all three" mean.
+    fn group(&self, size: usize) -> Option<&Vec<String>> {
+        self.groups.iter().find(|group| group.len() == size && size > 1)
+    }
+
+    /// Returns the number that the user stated for a name: "my budget".
+    fn named(&self, name: &str) -> Option<String> {
+        let clauses = |text: &str| -> Vec<String> {
+            let parts = sentences(text).flat_map(|sentence| sentence.split(", ")).flat_map(|part| part.split(" and "));
+            parts.map(str::to_owned).collect()
+        };
+        self.stated.iter().find_map(|text| {
+            clauses(text).into_iter().rev().find_map(|clause| {
+                let is_named = Utterance::new(&*clause).words().iter().any(|word| word.folded == name);
+                <[String; 1]>::try_from(plain_numbers(&clause)).ok().filter(|_| is_named).map(|[number]| number)
+            })
+        })
     }
 }
 
@@ -143,7 +168,7 @@ fn plain_numbers(text: &str) -> Vec<String> {
 #[derive(Clone, Debug, PartialEq)]
 enum Item {
     Number(String),
-    Pair([String; 2]),
+    Group(Vec<String>),
     Word(String),
 }
 
@@ -167,24 +192,38 @@ fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Item>, bool)> 
         if let Some((reference, end, _)) = reference {
             items.push(match reference {
                 Reference::One(position) => Item::Number(result(position)?),
-                Reference::Several(range) if range.len() == 2 => {
-                    Item::Pair([result(range.start)?, result(range.start + 1)?])
-                }
-                Reference::Several(range) => {
-                    let all: Option<Vec<String>> = range.map(result).collect();
-                    Item::Number(format!("({})", all?.join("+")))
-                }
+                Reference::Several(range) => Item::Group(range.map(result).collect::<Option<_>>()?),
             });
             (refers, at) = (true, end);
             continue;
         }
-        let names_pair = matches!(words[at..], ["the" | "those" | "these", "two", ..] | ["both", ..]);
-        if let (true, Some(pair)) = (names_pair, &numbers.pair) {
-            items.push(Item::Pair(pair.clone()));
-            at += if word == "both" { 1 } else { 2 };
+        let size = match words[at..] {
+            ["both", ..] => Some((2, 1)),
+            ["all" | "the" | "those" | "these", count, ..] => {
+                spelled(count).and_then(|count| Some((count.parse().ok()?, 2)))
+            }
+            _ => None,
+        };
+        if let Some((group, length)) = size.and_then(|(size, length)| Some((numbers.group(size)?, length))) {
+            items.push(Item::Group(group.clone()));
+            at += length;
             at += usize::from(matches!(words.get(at), Some(&("numbers" | "prices" | "amounts" | "results" | "rents"))));
             refers = true;
             continue;
+        }
+        // "My budget", "the rent", "the deposit of 60"
+        if let ["my" | "the" | "our", name, rest @ ..] = &words[at..]
+            && !NOT_NAMES.contains(name)
+        {
+            let own = match rest {
+                ["of", number, ..] if is_number(number) => Some(((*number).to_owned(), 4)),
+                _ => numbers.named(name).map(|number| (number, 2)),
+            };
+            if let Some((number, length)) = own {
+                items.push(Item::Number(number));
+                (refers, at) = (true, at + length);
+                continue;
+            }
         }
         let names_last = PRONOUNS.contains(&word)
             || matches!(words[at..], ["the", "result" | "total" | "sum" | "amount" | "answer", ..])
@@ -207,7 +246,10 @@ fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Item>, bool)> 
     Some((items, refers))
 }
 
-const FILLERS: [&str; 34] = [
+const FILLERS: [&str; 37] = [
+    "i",
+    "meant",
+    "mean",
     "and",
     "then",
     "now",
@@ -288,6 +330,9 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     if let Some(total) = total_with_share(&tokens, known) {
         return Some(total);
     }
+    if let Some(total) = of_last_numbers(&tokens, &numbers) {
+        return Some(total);
+    }
     let (items, refers) = items(&tokens, &numbers)?;
     let start = items.iter().position(|item| !item.is(&FILLERS))?;
     let end = items.iter().rposition(|item| !item.is(&UNITS) && !item.is(&[","])).map_or(items.len(), |at| at + 1);
@@ -305,11 +350,57 @@ fn starts_with_question(text: &str) -> bool {
     matches!(utterance.word(0), "what" | "whats" | "how" | "and" | "so" | "cuanto")
 }
 
+/// Words after "the" that name no stated number.
+const NOT_NAMES: [&str; 24] = [
+    "first",
+    "second",
+    "third",
+    "last",
+    "two",
+    "three",
+    "result",
+    "total",
+    "sum",
+    "amount",
+    "answer",
+    "difference",
+    "average",
+    "same",
+    "other",
+    "ratio",
+    "product",
+    "square",
+    "percentage",
+    "half",
+    "mean",
+    "root",
+    "number",
+    "numbers",
+];
+
 /// Whether words name an operation that nothing else means.
 fn is_math(items: &[Item]) -> bool {
     items
         .iter()
         .any(|item| item.is(&["root", "sqrt", "squared", "cubed", "times", "percent", "percentage", "twice", "triple"]))
+}
+
+/// Returns the calculation for "by how much?" and for "how much is that together?"
+fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
+    let words = tokens.iter().map(String::as_str).filter(|word| !FILLERS.contains(word) && *word != ",");
+    let words: Vec<&str> = words.collect();
+    if words == ["by"] && tokens.iter().any(|token| token == "much") {
+        let [.., one, other] = numbers.known else { return None };
+        let both = Item::Group(vec![one.result.clone(), other.result.clone()]);
+        return phrase(&[Item::Word("difference".to_owned()), Item::Word("of".to_owned()), both]);
+    }
+    let is_total =
+        |word: &&str| matches!(*word, "together" | "altogether" | "total" | "combined" | "everything" | "sum");
+    let only_total = words.iter().all(|word| {
+        is_total(word) || PRONOUNS.contains(word) || matches!(*word, "those" | "they" | "all" | "in" | "of" | "both")
+    });
+    let group = numbers.groups.iter().find(|group| group.len() > 1)?;
+    (words.iter().any(|word| is_total(word)) && only_total).then(|| group.join("+"))
 }
 
 /// Returns the total for "and the total with the tip?" after a share was calculated: "(12.5/100*186.4)".
@@ -360,7 +451,11 @@ fn phrase(items: &[Item]) -> Option<String> {
         return Some(if is_larger { format!("{one}-{other}") } else { format!("{other}-{one}") });
     }
     if first.is(&["average", "mean", "promedio", "media"]) {
-        let (one, other) = two(rest.get(1..)?)?;
+        let of = rest.get(1..)?;
+        if let [Item::Group(group)] = of {
+            return Some(format!("({})/{}", group.join("+"), group.len()));
+        }
+        let (one, other) = two(of)?;
         return Some(format!("({one}+{other})/2"));
     }
     if first.is(&["ratio"]) {
@@ -408,7 +503,10 @@ fn changed(whole: &str, sign: char, by: &[Item]) -> Option<String> {
 /// Returns two numbers joined by "and", or the two that a reference means.
 fn two(items: &[Item]) -> Option<(String, String)> {
     match items {
-        [Item::Pair([one, other])] => Some((one.clone(), other.clone())),
+        [Item::Group(group)] => match &group[..] {
+            [one, other] => Some((one.clone(), other.clone())),
+            _ => None,
+        },
         _ => {
             let and = items.iter().position(|item| item.is(&["and", "y", "to", "from"]))?;
             Some((operand(&items[..and])?, operand(&items[and + 1..])?))
@@ -418,8 +516,8 @@ fn two(items: &[Item]) -> Option<(String, String)> {
 
 /// Returns the sum of a list of numbers.
 fn sum(items: &[Item]) -> Option<String> {
-    if let [Item::Pair([one, other])] = items {
-        return Some(format!("{one}+{other}"));
+    if let [Item::Group(group)] = items {
+        return Some(group.join("+"));
     }
     let parts = items.split(|item| item.is(&["and", "y", ",", "plus"])).filter(|part| !part.is_empty());
     let parts: Vec<String> = parts.map(operand).collect::<Option<_>>()?;
@@ -488,6 +586,9 @@ fn operand(items: &[Item]) -> Option<String> {
         () if first.is(&["tenth"]) => Some(format!("{}/10", of(rest)?)),
         () if first.is(&["twice", "double", "doble"]) => Some(format!("2*{}", of(rest)?)),
         () if first.is(&["triple", "thrice"]) => Some(format!("3*{}", of(rest)?)),
+        () if first.is(&["square", "cube"]) && matches!(rest, [Item::Number(_)]) => {
+            Some(format!("{}^{}", operand(rest)?, if first.is(&["square"]) { 2 } else { 3 }))
+        }
         () if first.is(&["square"]) && rest.first()?.is(&["root"]) => Some(format!("({})^0.5", of(&rest[1..])?)),
         () if first.is(&["root", "sqrt"]) => Some(format!("({})^0.5", of(rest)?)),
         () => None,
@@ -497,9 +598,9 @@ fn operand(items: &[Item]) -> Option<String> {
 /// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
 /// swapped: "and the other way round?"
 fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 22] = [
-        "no", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually", "wait", "i",
-        "meant", "mean", "rather", "so", "hm", "y", "perdon", "if",
+    const OPENINGS: [&str; 24] = [
+        "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
+        "wait", "i", "meant", "mean", "rather", "so", "hm", "y", "perdon", "if",
     ];
     let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
     let tokens = tokens(text);
@@ -524,10 +625,28 @@ fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Opti
         let word = words.get(at)?;
         if is_number(word) { Some((*word).to_owned()) } else { spelled(word).map(str::to_owned) }
     };
+    // "Leave out the 14"
+    if let ["leave" | "without" | "drop" | "skip", rest @ ..] = &words[start..] {
+        let out = rest.iter().find(|word| is_number(word)).filter(|_| rest.len() <= 3)?;
+        let parts: Vec<&str> = calculation.split('+').collect();
+        let left: Vec<&str> = parts.iter().copied().filter(|part| part != out).collect();
+        let is_sum = parts.iter().all(|part| part.parse::<f64>().is_ok());
+        return (is_sum && left.len() > 1 && left.len() + 1 == parts.len()).then(|| left.join("+"));
+    }
+    // "What is 84 as a percentage of 560?", "and 126?"
+    if has_opening && words.len() == start + 1 && calculation.ends_with("*100") {
+        let (part, whole) = calculation.split_once('/')?;
+        part.parse::<f64>().ok()?;
+        return Some(format!("{}/{whole}", number(start)?));
+    }
+    let means = |at: usize| matches!(words[at..], ["i", "meant" | "mean"] | ["meant"]);
     let is_short_rest = |at: usize| {
-        words[at..].iter().take(2).all(|word| UNITS.contains(word)) && words.len() <= at + 2
+        means(at)
+            || {
+                words[at..].iter().take(2).all(|word| UNITS.contains(word)) && words.len() <= at + 2
         // "No, between 5, Marta isn't paying"
         || text.split(',').filter(|part| number_in(part).is_some()).count() == 1 && words[at..].len() <= 5 && text.matches(',').count() >= 2
+            }
     };
     let replaced_last = |number: &str| {
         let at = calculation.rfind(['/', '*'])?;
@@ -597,6 +716,10 @@ mod tests {
             ("what was that?", None),
             ("is that it", None),
             ("take the bread off the list", None),
+            ("square it", Some("30^2")),
+            ("by how much?", Some("30-24")),
+            ("My wage is 2000. what's 10% of my wage?", Some("10/100*2000")),
+            ("add the fee of 5 to that", Some("30+5")),
         ] {
             assert_eq!(complete(text, &earlier).as_deref(), expected, "{text}");
         }
@@ -610,6 +733,9 @@ mod tests {
             ("90/4", "no, by three, Leo is not coming", Some("90/3")),
             ("(40/100*51)", "and 60%?", Some("(60/100*51)")),
             ("144/480*100", "and the other way round?", Some("480/144*100")),
+            ("90/4", "oops, by 6 I meant", Some("90/6")),
+            ("84/560*100", "and 126?", Some("126/560*100")),
+            ("14+27+33", "leave out the 14", Some("27+33")),
             ("90/4", "no, at 5", None),
             ("90/4", "and 60%?", None),
         ] {

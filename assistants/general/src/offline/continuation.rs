@@ -7,6 +7,7 @@ use threadkeep::dialogue::Utterance;
 use threadkeep::{ChatMessage, Role, Value};
 
 use super::arithmetic;
+use super::lists;
 use super::rewording::reworded;
 use crate::calculation::{self, CALCULATOR};
 use crate::clock::{CURRENT_TIME, zone_of};
@@ -23,6 +24,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
         .or_else(|| amount_at_a_price(message))
         .or_else(|| calculation_in_words(message))
         .or_else(|| arithmetic::complete(message, earlier))
+        .or_else(|| lists::named(message, earlier))
         .or_else(|| time_there(message, earlier))
         .or_else(|| reworded(message, earlier));
     if complete.is_some() {

@@ -154,6 +154,7 @@ pub(super) fn in_own_words(message: &str, question: &str, asked: &Question, lang
         WantedValue::Any => true,
     };
     let starts = matches!(words.word(0), "who" | "whos" | "when" | "where" | "which" | "quien" | "cuando" | "donde");
+    let starts = starts || words.word(0) == "what" && words.word(1) == "time";
     let names_topic = asked.topic.iter().any(|word| !word.is_light);
     (follows && !is_past && starts && names_topic && has_value && !own.is_empty() && contains_topic(asked, &candidate))
         .then(|| match language {

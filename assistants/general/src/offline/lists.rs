@@ -98,8 +98,9 @@ fn change(text: &str, continues: bool) -> Option<Change> {
     let list_at = (start..words.len()).rfind(|at| word(*at) == "list");
     if !adds && !removes {
         // "My packing list: socks, charger", "the packing list has socks and a charger"
-        if let Some(list) = list_at.filter(|list| *list <= 3 && text[words[*list].span.end..].starts_with(':')) {
-            let name = (0..list).map(word).filter(|word| !is_article(word)).collect::<Vec<_>>().join(" ");
+        if let Some(list) = list_at.filter(|list| *list <= start + 4 && text[words[*list].span.end..].starts_with(':'))
+        {
+            let name = (start..list).map(word).filter(|word| !is_article(word)).collect::<Vec<_>>().join(" ");
             return Some(Change { name: Some(name), adds: true, items: items(&text[words[list].span.end + 1..])? });
         }
         let last = word(words.len().checked_sub(1)?);
@@ -150,6 +151,14 @@ fn items(text: &str) -> Option<Vec<String>> {
         .collect();
     let are_short = parts.iter().all(|part| part.split_whitespace().count() <= MAX_ITEM_WORDS);
     (!parts.is_empty() && are_short).then_some(parts)
+}
+
+/// Returns a question about "it" with the name of the list: "what is on it now?" becomes "what is on my shopping list now?"
+pub(super) fn named(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let name = lists(earlier).pop().map(|list| list.name).filter(|name| !name.is_empty())?;
+    describe(text, earlier, Language::English)?;
+    let at = text.find(" on it")?;
+    Some(format!("{} on my {name} list{}", &text[..at], &text[at + " on it".len()..]))
 }
 
 /// Answers a question about a list of the conversation; `None` if the message is no such question.

@@ -5,11 +5,14 @@ use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
 
 use super::lists::lists;
+use super::quoting::quoted_texts;
 use super::results::ordinal;
 use crate::evidence::statements;
 
 /// The maximum number of words in a question for the order.
 const MAX_WORDS: usize = 16;
+/// A statement has more words than this.
+const MIN_WORDS: usize = 3;
 /// The minimum number of items in a list within a message.
 const MIN_ITEMS: usize = 3;
 /// The maximum number of words in an item of a list.
@@ -24,6 +27,8 @@ enum Wanted {
     Nth { word: String, from_list: bool },
     /// The question with this ordinal.
     NthQuestion { word: String },
+    /// What was said before it was corrected.
+    Original,
     /// The number of items.
     Count,
 }
@@ -45,6 +50,10 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     };
     match wanted {
         Wanted::Neighbour { words, is_before } => {
+            // "The one before it" means the item that was named last.
+            let reply = earlier.iter().rev().find(|message| message.role == Role::Assistant);
+            let is_pronoun = matches!(Utterance::new(&*words).word(0), "it" | "that" | "this");
+            let words = reply.filter(|_| is_pronoun).map_or(words, |reply| quoted_texts(&reply.plain_text()));
             let terms = words_of(&words);
             let names = |text: &str| {
                 let own = words_of(text);
@@ -68,8 +77,10 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
                 None => neighbour(&said).map(|text| quote(&text)),
             }
         }
+        Wanted::Original => original(&said).map(|text| quote(&text)),
         Wanted::Nth { word, from_list } => {
-            let list = if from_list { newest_list(&said)? } else { said.clone() };
+            let kept = lists(earlier).pop().map(|list| list.items).filter(|items| !items.is_empty());
+            let list = if from_list { kept.or_else(|| newest_list(&said))? } else { said.clone() };
             let at = ordinal(&word, list.len())?;
             match list.get(at) {
                 Some(item) => Some(quote(item)),
@@ -104,6 +115,19 @@ fn words_of(text: &str) -> Vec<String> {
         _ => word,
     };
     words.into_iter().filter(|word| !is_article(word)).map(singular).collect()
+}
+
+/// Returns the statement that the newest correction replaced.
+fn original(said: &[String]) -> Option<String> {
+    let corrects = |text: &String| {
+        let utterance = Utterance::new(&**text);
+        let words = || utterance.words().iter().map(|word| word.folded.as_str());
+        matches!(utterance.word(0), "no" | "sorry" | "correction" | "wait" | "oops" | "actually" | "perdon")
+            || words().any(|word| matches!(word, "moved" | "changed" | "postponed" | "rescheduled"))
+    };
+    let at = said.iter().rposition(corrects)?;
+    let is_statement = |text: &String| Utterance::new(&**text).words().len() > MIN_WORDS && !corrects(text);
+    said[..at].iter().rev().find(|text| is_statement(text)).cloned()
 }
 
 fn none_there(language: Language) -> String {
@@ -188,13 +212,34 @@ fn wanted(text: &str) -> Option<Wanted> {
             .is_some_and(|last| matches!(*last, "right" | "just" | "directly" | "immediately" | "straight"));
         let is_order = (is_direct
             || opening.iter().all(|word| OPENING.contains(word)) && opening.iter().any(|word| ORDERING.contains(word)))
-            && opening.iter().any(|word| matches!(*word, "which" | "what" | "whats" | "who" | "que" | "cual"));
+            && (opening.iter().any(|word| matches!(*word, "which" | "what" | "whats" | "who" | "que" | "cual"))
+                || opening == ["the", "one"]
+                || opening == ["and", "the", "one"]);
         let rest = message.words().get(at + 1)?;
         let named = text[rest.span.start..].trim_end_matches(['?', '.', '!', ' ']).to_owned();
         let is_before = matches!(words[at], "before" | "antes");
         return is_order.then_some(Wanted::Neighbour { words: named, is_before });
     }
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let says = words.windows(2).any(|pair| matches!(pair, ["i", "say" | "said" | "tell"]));
+    let is_origin = words.windows(2).any(|pair| matches!(pair, ["at", "first"] | ["the", "beginning"]))
+        || words.last().is_some_and(|last| matches!(*last, "first" | "originally" | "initially"));
+    if asks && says && is_origin && !has(&THINGS) && !has(&ITEMS) {
+        return Some(Wanted::Original);
+    }
+    // "Which is the third?", "what's the last one?"
+    let is_bare = words.iter().all(|word| {
+        const WORDS: [&str; 15] = [
+            "which", "what", "whats", "is", "was", "the", "one", "and", "of", "them", "those", "on", "list", "my", "in",
+        ];
+        ordinal(word, 1).is_some() || ITEMS.contains(word) || WORDS.contains(word)
+    });
+    if let Some(at) = words.iter().position(|word| ordinal(word, 1).is_some())
+        && is_bare
+        && matches!(words[0], "which" | "what" | "whats" | "and")
+    {
+        return Some(Wanted::Nth { word: words[at].to_owned(), from_list: true });
+    }
     let by_user = has(&["i", "my", "you"]) && has(&SAYING);
     let on_list = words.windows(2).any(|pair| matches!(pair, ["the" | "my" | "that", "list"]));
     let names_place = by_user || on_list;

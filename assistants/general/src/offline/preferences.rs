@@ -68,7 +68,8 @@ const ALLERGY_CUES: [&str; 6] =
     ["i am allergic to", "im allergic to", "i m allergic to", "soy alergica a", "soy alergico a", "soy alergico al"];
 
 /// Phrases that precede what the user prefers.
-const PREFER_CUES: [&str; 8] = [
+const PREFER_CUES: [&str; 9] = [
+    "i also prefer",
     "i prefer",
     "id prefer",
     "i always prefer",
@@ -119,10 +120,10 @@ const FORGET_CUES: [&str; 33] = [
 pub(super) fn set_preference() -> Intent {
     Intent::new("set_preference")
         .example("Remember that my seat is the window.")
-        .slot(Slot::text("called").after(NAME_CUES))
-        .slot(Slot::text("allergen").after(ALLERGY_CUES))
-        .slot(Slot::text("preferred").after(PREFER_CUES))
-        .slot(Slot::text("setting").after(SETTING_CUES))
+        .slot(Slot::text("called").after(NAME_CUES).fresh().momentary())
+        .slot(Slot::text("allergen").after(ALLERGY_CUES).fresh().momentary())
+        .slot(Slot::text("preferred").after(PREFER_CUES).fresh().momentary())
+        .slot(Slot::text("setting").after(SETTING_CUES).fresh().momentary())
         .then_calls("set_preference", |outcome| {
             if let Some(name) = parse_name(outcome.slots().label("called")) {
                 let key = if outcome.language() == Language::Spanish { "nombre" } else { "name" };
@@ -301,6 +302,10 @@ fn parse_preferred(text: &str) -> Option<(String, String)> {
                 | "se"
         )
     };
+    // "Tea over coffee"
+    if let [one, "over" | "to", other] = words[..] {
+        return Some((format!("{one} or {other}"), one.to_owned()));
+    }
     if words.is_empty() || words.len() > MAX_PREFERRED_WORDS || words.iter().any(compares) {
         return None;
     }

@@ -43,7 +43,9 @@ pub(super) enum Reference {
     Several(Range<usize>),
 }
 
-const NOUNS: [&str; 22] = [
+const NOUNS: [&str; 24] = [
+    "percentage",
+    "percentages",
     "result",
     "results",
     "answer",
@@ -213,6 +215,10 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     if known.is_empty() || words == 0 || words > MAX_WORDS {
         return None;
     }
+    if let Some(previous) = before_last(&folded, &known, earlier) {
+        let prefix = if language == Language::English { PREFIX } else { PREFIX_IN_SPANISH };
+        return Some(format!("{prefix} {} = {}", previous.expression, previous.result));
+    }
     let continues =
         last_reply(earlier).is_some_and(|reply| [PREFIX, PREFIX_IN_SPANISH].iter().any(|it| reply.starts_with(it)));
     let mut named = false;
@@ -276,6 +282,16 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     let lines: Vec<String> =
         chosen.iter().map(|calculation| format!("{} = {}", calculation.expression, calculation.result)).collect();
     Some(format!("{prefix} {}", lines.join("\n")))
+}
+
+/// Returns the result before the last one for "what was it before splitting?", after a calculation.
+fn before_last<'a>(words: &[&str], known: &'a [Calculation], earlier: &[ChatMessage]) -> Option<&'a Calculation> {
+    let at = words.iter().position(|word| *word == "before")?;
+    let [.., previous, last] = known else { return None };
+    let follows = last_reply(earlier)?.ends_with(&format!("= {}", last.result));
+    let asks = words[..at].iter().all(|word| QUESTION_WORDS.contains(word) || is_noun(word) || *word == "it");
+    let names_step = words.get(at + 1).is_none_or(|next| next.ends_with("ing") || matches!(*next, "that" | "the"));
+    (follows && asks && names_step && words.len() <= at + 4).then_some(previous)
 }
 
 const PREFIX: &str = "Calculated in this conversation:";

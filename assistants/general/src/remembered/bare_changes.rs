@@ -105,5 +105,16 @@ fn is_bare_change(text: &str) -> bool {
             || is_light(word)
             || content_terms(word).is_empty()
     };
-    words.iter().any(|word| is_change(word)) && !is_question(text) && (0..words.len()).all(is_uninformative)
+    // "No, Tuesday"
+    let corrects = words.first().is_some_and(|first| CORRECTIONS.contains(first))
+        && words.len() <= MAX_CORRECTION_WORDS
+        && (0..words.len()).any(is_value);
+    (corrects || words.iter().any(|word| is_change(word)))
+        && !is_question(text)
+        && (0..words.len()).all(is_uninformative)
 }
+
+/// Words that begin a correction of the value that was said last.
+const CORRECTIONS: [&str; 9] = ["no", "sorry", "wait", "oops", "actually", "correction", "rather", "perdon", "digo"];
+/// The maximum number of words in a correction of a value.
+const MAX_CORRECTION_WORDS: usize = 6;

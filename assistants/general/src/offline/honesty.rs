@@ -21,6 +21,7 @@ pub(super) fn checked(question: &str, answer: Option<String>, language: Language
     if !starts_with_quotation(&answer) {
         return Some(answer);
     }
+    let answer = about_names(question, &answer);
     let quoted = quoted_texts(&answer);
     let Some(missing) = missing(question, &quoted) else { return Some(answer) };
     Some(match (language, missing) {
@@ -39,6 +40,51 @@ pub(super) fn checked(question: &str, answer: Option<String>, language: Language
     })
 }
 
+/// Removes the quotations about others if the question names someone and another quotation is about them.
+fn about_names(question: &str, answer: &str) -> String {
+    let names = names_in(question);
+    let lines: Vec<&str> = answer.lines().collect();
+    let names_one = |text: &str| names.iter().any(|name| text.contains(name.as_str()));
+    let is_kept = |line: &&str| {
+        let quoted = quoted_texts(line);
+        quoted.is_empty() || names_one(&quoted) || !is_about_another(&quoted)
+    };
+    if !lines.iter().any(|line| names_one(&quoted_texts(line))) {
+        return answer.to_owned();
+    }
+    lines.into_iter().filter(is_kept).collect::<Vec<_>>().join("\n")
+}
+
+/// Whether a statement begins with the name of someone: "Ben is allergic to nuts."
+fn is_about_another(text: &str) -> bool {
+    const OTHERS: [&str; 30] = [
+        "the", "my", "our", "your", "it", "its", "he", "she", "we", "they", "i", "im", "there", "this", "that", "no",
+        "yes", "now", "here", "a", "an", "his", "her", "their", "el", "la", "mi", "su", "sorry", "actually",
+    ];
+    const VERBS: [&str; 20] = [
+        "is", "has", "was", "will", "likes", "needs", "lives", "works", "wants", "can", "cant", "does", "doesnt",
+        "eats", "drinks", "takes", "leads", "hates", "loves", "es",
+    ];
+    let utterance = Utterance::new(text);
+    let is_name = text.starts_with(char::is_uppercase) && !OTHERS.contains(&utterance.word(0));
+    is_name && VERBS.contains(&utterance.word(1))
+}
+
+/// Returns the names in a question: capitalized words after the first one.
+fn names_in(question: &str) -> Vec<String> {
+    let utterance = Utterance::new(question);
+    let words = utterance.words().iter().skip(1);
+    let names = words.filter_map(|word| {
+        let name = question[word.span.clone()].trim_end_matches("'s").trim_end_matches("’s");
+        let is_name = name.starts_with(char::is_uppercase)
+            && name.len() > 1
+            && !name.starts_with("I'")
+            && !name.starts_with("I’");
+        is_name.then(|| name.to_owned())
+    });
+    names.collect()
+}
+
 fn starts_with_quotation(answer: &str) -> bool {
     !answer.starts_with("I found nothing") && !answer.starts_with("No encontré nada")
 }
@@ -49,15 +95,7 @@ fn missing_name(question: &str, answer: &str) -> Option<String> {
         return None;
     }
     let head = answer.lines().next()?.to_lowercase();
-    let utterance = Utterance::new(question);
-    let words = utterance.words().iter().skip(1);
-    let mut names = words.filter_map(|word| {
-        let written = &question[word.span.clone()];
-        let name = written.trim_end_matches("'s").trim_end_matches("’s");
-        let is_name = name.starts_with(char::is_uppercase) && name.len() > 1 && !name.starts_with("I'");
-        (is_name && head.contains(&format!("“{}", name.to_lowercase()))).then(|| name.to_owned())
-    });
-    names.next()
+    names_in(question).into_iter().find(|name| head.contains(&format!("“{}", name.to_lowercase())))
 }
 
 /// What an answer lacks.
@@ -186,6 +224,18 @@ mod tests {
             let checked = checked(question, answer(text), Language::English).unwrap();
             assert!(checked.starts_with(expected), "{question}: {checked}");
         }
+    }
+
+    #[test]
+    fn quotations_about_others_are_removed() {
+        let answer = "You said on 4 May: “Ada is fond of figs.” [1]\nYou said on 4 May: “Ben is fond of dates.” [2]\n\
+                      You said on 4 May: “No, she is fond of plums.” [3]";
+        let checked = |question: &str| checked(question, Some(answer.to_owned()), Language::English).unwrap();
+        assert!(
+            !checked("what is Ada fond of?").contains("dates") && checked("what is Ada fond of?").contains("plums")
+        );
+        assert_eq!(checked("who is fond of dates?"), answer);
+        assert_eq!(checked("what is Leo fond of?"), answer);
     }
 
     #[test]

@@ -219,9 +219,9 @@ async fn station_info_describes_each_station_of_the_complex() {
         text,
         "14 St-Union Sq, Manhattan: lines 4 5 6 L N Q R W.\n\
          - 14 St-Union Sq (4 5 6): not step-free; trains towards Uptown and Downtown (GTFS stop 635, at 40.7347, -73.9900)\n\
-         - 14 St-Union Sq (L): step-free to all platforms; trains towards West Side and Brooklyn (GTFS stop L03, at 40.7348, \
+         - 14 St-Union Sq (L): accessible, step-free to all platforms; trains towards West Side and Brooklyn (GTFS stop L03, at 40.7348, \
          -73.9907)\n\
-         - 14 St-Union Sq (N Q R W): step-free to all platforms; trains towards Uptown and Downtown (GTFS stop R20, at \
+         - 14 St-Union Sq (N Q R W): accessible, step-free to all platforms; trains towards Uptown and Downtown (GTFS stop R20, at \
          40.7357, -73.9906)"
     );
 }

@@ -57,7 +57,8 @@ fn is_number(token: &str) -> bool {
         || token.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
 }
 
-fn spelled(token: &str) -> Option<&'static str> {
+/// Returns the digits of a number that is written as a word.
+pub(super) fn spelled(token: &str) -> Option<&'static str> {
     const NAMES: [(&str, &str); 24] = [
         ("two", "2"),
         ("three", "3"),
@@ -400,7 +401,7 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
         is_total(word) || PRONOUNS.contains(word) || matches!(*word, "those" | "they" | "all" | "in" | "of" | "both")
     });
     let group = numbers.groups.iter().find(|group| group.len() > 1)?;
-    (words.iter().any(|word| is_total(word)) && only_total).then(|| group.join("+"))
+    (words.iter().any(is_total) && only_total).then(|| group.join("+"))
 }
 
 /// Returns the total for "and the total with the tip?" after a share was calculated: "(12.5/100*186.4)".

@@ -327,33 +327,9 @@ struct Number {
 
 /// Reads a number at a word: "20", "7.5", "four".
 fn number(text: &str, utterance: &Utterance, at: usize) -> Option<Number> {
-    const NAMES: [(&str, &str); 22] = [
-        ("two", "2"),
-        ("three", "3"),
-        ("four", "4"),
-        ("five", "5"),
-        ("six", "6"),
-        ("seven", "7"),
-        ("eight", "8"),
-        ("nine", "9"),
-        ("ten", "10"),
-        ("twelve", "12"),
-        ("dos", "2"),
-        ("tres", "3"),
-        ("cuatro", "4"),
-        ("cinco", "5"),
-        ("seis", "6"),
-        ("siete", "7"),
-        ("ocho", "8"),
-        ("nueve", "9"),
-        ("diez", "10"),
-        ("doce", "12"),
-        ("hundred", "100"),
-        ("cien", "100"),
-    ];
     let first = utterance.words().get(at)?;
-    if let Some((_, digits)) = NAMES.iter().find(|(name, _)| *name == first.folded) {
-        return Some(Number { text: (*digits).to_owned(), words: 1 });
+    if let Some(digits) = arithmetic::spelled(&first.folded) {
+        return Some(Number { text: digits.to_owned(), words: 1 });
     }
     let rest = &text[first.span.start..];
     let length = rest.find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',').unwrap_or(rest.len());

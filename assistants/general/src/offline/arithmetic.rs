@@ -10,7 +10,9 @@ use crate::evidence::sentences;
 
 /// The maximum number of words in a calculation.
 const MAX_WORDS: usize = 24;
-/// The name of "what that refers to" in the list of words.
+/// The maximum number of words in an addition to the last result: "plus a bus for 150".
+const MAX_ADDED_WORDS: usize = 7;
+/// Words that refer to the last number.
 const PRONOUNS: [&str; 8] = ["that", "it", "this", "eso", "esto", "ello", "lo", "them"];
 
 /// Returns the expression that a message means.
@@ -97,6 +99,8 @@ struct Numbers<'a> {
     groups: Vec<Vec<String>>,
     /// The statements of the user, newest first, in which "my budget" may have a value.
     stated: Vec<String>,
+    /// The texts whose numbers "in total" may mean, most likely first.
+    texts: [String; 2],
 }
 
 impl<'a> Numbers<'a> {
@@ -128,7 +132,7 @@ impl<'a> Numbers<'a> {
         let stated = std::iter::once(before.to_owned())
             .chain(of_user.map(ChatMessage::plain_text).filter(|text| !is_question(text)))
             .collect();
-        Self { known, last, groups, stated }
+        Self { known, last, groups, stated, texts: [before.to_owned(), said] }
     }
 }
 
@@ -247,7 +251,10 @@ fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Item>, bool)> 
     Some((items, refers))
 }
 
-const FILLERS: [&str; 37] = [
+const FILLERS: [&str; 40] = [
+    "oops",
+    "no",
+    "sorry",
     "i",
     "meant",
     "mean",
@@ -334,8 +341,24 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     if let Some(total) = of_last_numbers(&tokens, &numbers) {
         return Some(total);
     }
-    let (items, refers) = items(&tokens, &numbers)?;
-    let start = items.iter().position(|item| !item.is(&FILLERS))?;
+    let (mut items, mut refers) = items(&tokens, &numbers)?;
+    if let Some(last) = numbers.last.as_ref().filter(|_| !refers) {
+        let count = items.iter().filter(|item| matches!(item, Item::Number(_))).count();
+        let first = items.iter().find(|item| !item.is(&FILLERS))?.clone();
+        let ends_open = items.last().is_some_and(|item| item.is(&["off"]));
+        if first.is(&["take", "knock"]) && ends_open && count == 1 {
+            items.push(Item::Number(last.clone()));
+            refers = true;
+        } else if first.is(&["plus"]) && count == 1 && items.len() <= MAX_ADDED_WORDS {
+            let added = items.iter().rev().find(|item| matches!(item, Item::Number(_)))?.clone();
+            let is_share = items.iter().any(|item| item.is(&["percent"]));
+            if !is_share {
+                items = vec![Item::Number(last.clone()), first, added];
+                refers = true;
+            }
+        }
+    }
+    let start = items.iter().position(|item| !item.is(&FILLERS) && !item.is(&[","]))?;
     let end = items.iter().rposition(|item| !item.is(&UNITS) && !item.is(&[","])).map_or(items.len(), |at| at + 1);
     // "Which of them", "the difference of" need their last word.
     let expression = phrase(items.get(start..end)?)?;
@@ -343,7 +366,8 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     let requests =
         items[start].is(&["add", "divide", "split", "share", "multiply", "subtract", "take", "sum", "suma", "divide"]);
     let has_operation = expression.contains(['+', '-', '*', '/', '^']);
-    (has_operation && (refers || requests || is_math(&items))).then_some(expression)
+    let corrects = tokens.iter().any(|token| matches!(&**token, "meant" | "mean"));
+    (has_operation && (refers || requests || corrects || is_math(&items))).then_some(expression)
 }
 
 fn starts_with_question(text: &str) -> bool {
@@ -390,18 +414,56 @@ fn is_math(items: &[Item]) -> bool {
 fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
     let words = tokens.iter().map(String::as_str).filter(|word| !FILLERS.contains(word) && *word != ",");
     let words: Vec<&str> = words.collect();
-    if words == ["by"] && tokens.iter().any(|token| token == "much") {
-        let [.., one, other] = numbers.known else { return None };
-        let both = Item::Group(vec![one.result.clone(), other.result.clone()]);
-        return phrase(&[Item::Word("difference".to_owned()), Item::Word("of".to_owned()), both]);
+    let difference = |one: &str, other: &str| {
+        let both = Item::Group(vec![one.to_owned(), other.to_owned()]);
+        phrase(&[Item::Word("difference".to_owned()), Item::Word("of".to_owned()), both])
+    };
+    let is_change = |word: &&str| {
+        let changes = ["by", "did", "go", "went", "up", "down", "rise", "fall", "change", "more", "less"];
+        PRONOUNS.contains(word) || changes.contains(word)
+    };
+    if words.first() == Some(&"by") && tokens.iter().any(|token| token == "much") && words.iter().all(is_change) {
+        return match (numbers.group(2), numbers.known) {
+            (Some(group), _) => difference(&group[0], &group[1]),
+            (None, [.., one, other]) => difference(&one.result, &other.result),
+            _ => None,
+        };
     }
     let is_total =
         |word: &&str| matches!(*word, "together" | "altogether" | "total" | "combined" | "everything" | "sum");
     let only_total = words.iter().all(|word| {
         is_total(word) || PRONOUNS.contains(word) || matches!(*word, "those" | "they" | "all" | "in" | "of" | "both")
     });
-    let group = numbers.groups.iter().find(|group| group.len() > 1)?;
-    (words.iter().any(is_total) && only_total).then(|| group.join("+"))
+    if !words.iter().any(is_total) || !only_total {
+        return None;
+    }
+    match numbers.texts.iter().find(|text| plain_numbers(text).len() > 1) {
+        Some(text) => total_of(text),
+        None => numbers.groups.iter().find(|group| group.len() > 1).map(|group| group.join("+")),
+    }
+}
+
+/// Returns the total of the numbers of a text: their sum, or the product of a price and a count: "a ticket costs 38 euros and there are 6
+/// of us".
+fn total_of(text: &str) -> Option<String> {
+    const MONEY: [&str; 12] =
+        ["euros", "euro", "eur", "dollars", "dollar", "usd", "pounds", "pound", "gbp", "pesos", "cents", "quid"];
+    let spaced = text.replace('€', " euros ").replace('$', " dollars ").replace('£', " pounds ");
+    let (tokens, numbers) = (tokens(&spaced), plain_numbers(&spaced));
+    let is_money = |number: &&String| {
+        (0..tokens.len()).any(|at| {
+            let before = at.checked_sub(1).and_then(|before| tokens.get(before));
+            let follows = tokens.get(at + 1).is_some_and(|next| MONEY.contains(&next.as_str()));
+            tokens[at] == **number && (follows || before.is_some_and(|word| MONEY.contains(&word.as_str())))
+        })
+    };
+    let prices = numbers.iter().filter(is_money).count();
+    let is_each = tokens.iter().any(|token| matches!(&**token, "each" | "apiece" | "per" | "every"));
+    match numbers.len() {
+        2 if prices == 1 || is_each => Some(numbers.join("*")),
+        count if prices == count || prices == 0 && !is_each => Some(numbers.join("+")),
+        _ => None,
+    }
 }
 
 /// Returns the total for "and the total with the tip?" after a share was calculated: "(12.5/100*186.4)".
@@ -473,6 +535,14 @@ fn phrase(items: &[Item]) -> Option<String> {
         let subject = if first.is(&["do", "does", "did"]) { &items[1..add] } else { &items[..add] };
         let is_sum = items[add + 1..].iter().all(|item| item.is(&["up", "to", "together"]));
         return if is_sum { sum(subject) } else { None };
+    }
+    // "How much more is that than the first one?"
+    if let Some(than) = position(&["than"])
+        && first.is(&["more", "less", "bigger", "smaller", "higher", "lower"])
+    {
+        let is = rest.iter().position(|item| item.is(&["is", "was", "are"]))? + 1;
+        let group = vec![at(items.get(is + 1..than)?)?, at(&items[than + 1..])?];
+        return phrase(&[Item::Word("difference".to_owned()), Item::Word("of".to_owned()), Item::Group(group)]);
     }
     // "The second as a percentage of the first"
     if let Some(share) = position(&["percentage", "percent"])
@@ -654,6 +724,14 @@ fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Opti
         calculation[at + 1..].parse::<f64>().ok()?;
         Some(format!("{}{number}", &calculation[..=at]))
     };
+    if words[start] == "of" && words.len() == start + 2 && has_opening {
+        let (share, _) = calculation.rsplit_once("/100*")?;
+        return Some(format!(
+            "{share}/100*{}{}",
+            number(start + 1)?,
+            if calculation.ends_with(')') { ")" } else { "" }
+        ));
+    }
     match words[start] {
         "by" | "between" | "among" | "into" | "entre" => {
             let value = number(start + 1).filter(|_| has_opening || words.len() <= 3)?;
@@ -721,6 +799,12 @@ mod tests {
             ("by how much?", Some("30-24")),
             ("My wage is 2000. what's 10% of my wage?", Some("10/100*2000")),
             ("add the fee of 5 to that", Some("30+5")),
+            ("take 20% off", Some("30*(1-20/100)")),
+            ("Plus a taxi for 15.", Some("30+15")),
+            ("oops, I meant 90 / 5", Some("90/5")),
+            ("how much more is that than the first one?", Some("30-24")),
+            ("A seat is 12 euros and we are 5. How much is that in total?", Some("12*5")),
+            ("The gas is 70 and the water is 30. How much is that in total?", Some("70+30")),
         ] {
             assert_eq!(complete(text, &earlier).as_deref(), expected, "{text}");
         }
@@ -737,6 +821,7 @@ mod tests {
             ("90/4", "oops, by 6 I meant", Some("90/6")),
             ("84/560*100", "and 126?", Some("126/560*100")),
             ("14+27+33", "leave out the 14", Some("27+33")),
+            ("(12/100*600)", "and of 900?", Some("(12/100*900)")),
             ("90/4", "no, at 5", None),
             ("90/4", "and 60%?", None),
         ] {

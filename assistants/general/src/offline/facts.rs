@@ -91,7 +91,9 @@ const MAX_CLOCK_WORDS: usize = 14;
 const MAX_PLACE_WORDS: usize = 3;
 
 /// Words in questions about the time or the date.
-const CLOCK_WORDS: [&str; 74] = [
+const CLOCK_WORDS: [&str; 76] = [
+    "week",
+    "semana",
     "they",
     "have",
     "got",

@@ -7,6 +7,7 @@ use threadkeep::{ChatMessage, Role};
 use super::lists::lists;
 use super::quoting::quoted_texts;
 use super::results::ordinal;
+use crate::calculation;
 use crate::evidence::statements;
 
 /// The maximum number of words in a question for the order.
@@ -40,7 +41,7 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         .iter()
         .filter(|message| message.role == Role::User)
         .map(ChatMessage::plain_text)
-        .filter(|text| !is_question(text))
+        .filter(|text| !is_question(text) && calculation::find(text).is_none())
         .map(|text| statements(&text))
         .filter(|text| !text.is_empty())
         .collect();

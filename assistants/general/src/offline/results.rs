@@ -141,7 +141,11 @@ pub(super) fn reference_at(words: &[&str], start: usize, length: usize) -> Optio
 }
 
 /// Words that a question for results may contain beside references and nouns.
-const QUESTION_WORDS: [&str; 61] = [
+const QUESTION_WORDS: [&str; 65] = [
+    "proper",
+    "real",
+    "valid",
+    "actual",
     "in",
     "this",
     "conversation",
@@ -219,8 +223,10 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         let prefix = if language == Language::English { PREFIX } else { PREFIX_IN_SPANISH };
         return Some(format!("{prefix} {} = {}", previous.expression, previous.result));
     }
-    let continues =
-        last_reply(earlier).is_some_and(|reply| [PREFIX, PREFIX_IN_SPANISH].iter().any(|it| reply.starts_with(it)));
+    let continues = last_reply(earlier).is_some_and(|reply| {
+        let is_result = known.last().is_some_and(|last| reply.ends_with(&format!("= {}", last.result)));
+        is_result || [PREFIX, PREFIX_IN_SPANISH].iter().any(|it| reply.starts_with(it))
+    });
     let mut named = false;
     let mut found: Option<Reference> = None;
     let mut extreme = None;

@@ -273,6 +273,7 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
     noted()
         .or_else(|| results::describe(&text, turn.earlier(), language))
         .or_else(|| lists::describe(&text, turn.earlier(), language))
+        .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.earlier())?)))
         .or_else(|| order::describe(&text, turn.earlier(), language))
 }
 

@@ -732,6 +732,11 @@ fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Opti
             if calculation.ends_with(')') { ")" } else { "" }
         ));
     }
+    // "No, 6"
+    let corrects = matches!(words[0], "no" | "sorry" | "oops" | "wait" | "actually");
+    if corrects && words.len() == start + 1 {
+        return replaced_last(&number(start)?);
+    }
     match words[start] {
         "by" | "between" | "among" | "into" | "entre" => {
             let value = number(start + 1).filter(|_| has_opening || words.len() <= 3)?;
@@ -822,6 +827,7 @@ mod tests {
             ("84/560*100", "and 126?", Some("126/560*100")),
             ("14+27+33", "leave out the 14", Some("27+33")),
             ("(12/100*600)", "and of 900?", Some("(12/100*900)")),
+            ("90/4", "no, 6", Some("90/6")),
             ("90/4", "no, at 5", None),
             ("90/4", "and 60%?", None),
         ] {

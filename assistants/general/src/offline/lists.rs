@@ -153,6 +153,24 @@ fn items(text: &str) -> Option<Vec<String>> {
     (!parts.is_empty() && are_short).then_some(parts)
 }
 
+/// Returns the list as it is after a message that changes it; `None` if the message changes no list.
+pub(super) fn changed(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let before = lists(earlier);
+    let mut messages = earlier.to_vec();
+    messages.push(ChatMessage::text(Role::User, text));
+    let after = lists(&messages);
+    (after != before).then(|| after.last().map(contents)).flatten()
+}
+
+/// Returns the items of a list as a sentence.
+fn contents(list: &List) -> String {
+    let name = if list.name.is_empty() { "the list".to_owned() } else { format!("your {} list", list.name) };
+    match list.items.is_empty() {
+        true => format!("Nothing is on {name} now."),
+        false => format!("On {name}: {}.", list.items.join(", ")),
+    }
+}
+
 /// Returns a question about "it" with the name of the list: "what is on it now?" becomes "what is on my shopping list now?"
 pub(super) fn named(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let name = lists(earlier).pop().map(|list| list.name).filter(|name| !name.is_empty())?;
@@ -182,11 +200,7 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         || is_pair("my", &["list"])
         || is_pair("that", &["list"]);
     let list = named.or(lists.last()).filter(|_| names_list)?;
-    let name = if list.name.is_empty() { "the list".to_owned() } else { format!("your {} list", list.name) };
-    let all = || match list.items.is_empty() {
-        true => format!("Nothing is on {name} now."),
-        false => format!("On {name}: {}.", list.items.join(", ")),
-    };
+    let all = || contents(list);
     let begins = |known: &[&str]| words.iter().take(2).any(|word| known.contains(word));
     if words.windows(2).any(|pair| pair == ["how", "many"]) {
         return Some(format!("{}. {}", list.items.len(), all()));

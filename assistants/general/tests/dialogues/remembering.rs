@@ -133,3 +133,13 @@ async fn a_long_conversation_is_searched_completely() {
     assert_eq!(turn.reply, "You said on 3 May 2026: “My locker at the pool is number 118.” [1]");
     assert!(turn.context.messages <= 20, "{:?}", turn.context);
 }
+
+#[tokio::test]
+async fn lists_are_changed_and_listed() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("add oat milk and rice to my shopping list").await;
+    assert!(conversation.say("soap too").await.ends_with("On your shopping list: oat milk, rice, soap."));
+    assert!(conversation.say("take the rice off").await.ends_with("On your shopping list: oat milk, soap."));
+    assert_eq!(conversation.say("is rice still on it?").await, "No. On your shopping list: oat milk, soap.");
+}

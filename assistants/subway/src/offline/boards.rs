@@ -105,6 +105,7 @@ fn arrivals() -> Intent {
         .decided_by("due", |_, _| true)
         .excluded_by("ridetime")
         .excluded_by("own_arrival")
+        .excluded_by("unknown_line")
         .slot(
             at_board("station_name")
                 .pronoun_from("from_station")

@@ -13,7 +13,9 @@ use crate::system::network;
 /// Finds a letter or a digit that is called a train but names no line: "the K train".
 pub(super) fn find_unknown_line(message: &Utterance) -> Vec<Mention> {
     let is_unknown = |at: &usize| {
-        let word = message.word(*at);
+        // "K" is an abbreviation of "ok" otherwise.
+        let word = message.said(*at..*at + 1).to_lowercase();
+        let word = word.as_str();
         let is_sign = word.len() == 1 && !matches!(word, "a" | "i" | "s" | "h");
         let is_known = network().lines().iter().any(|line| line.name.eq_ignore_ascii_case(word));
         let before = at.checked_sub(1).map_or("", |at| message.word(at));
@@ -23,7 +25,8 @@ pub(super) fn find_unknown_line(message: &Utterance) -> Vec<Mention> {
     let found = (0..message.words().len()).find(is_unknown).into_iter();
     found
         .map(|at| {
-            Mention::new(at..at + 1, vec![Choice::new(message.word(at).to_uppercase(), message.said(at..at + 1))])
+            let name = message.said(at..at + 1);
+            Mention::new(at..at + 2, vec![Choice::new(name.to_uppercase(), name)])
         })
         .collect()
 }

@@ -41,3 +41,13 @@ async fn stations_of_a_line_are_listed_in_order() {
     let (calls, _) = conversation.ask("and the L?").await;
     assert_eq!(calls, [r#"find_stations_on_line{"line":"L"}"#]);
 }
+
+#[tokio::test]
+async fn lines_that_do_not_exist_are_refused() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let (calls, reply) = conversation.ask("next K train at Canal St").await;
+    assert!(calls.is_empty() && reply.starts_with("There is no K train on the subway"), "{calls:?}: {reply}");
+    let (_, reply) = conversation.ask("is Canal St on the 6 the same station as Canal St on the A?").await;
+    assert!(reply.starts_with("No, they are separate stations"), "{reply}");
+}

@@ -502,11 +502,11 @@ fn phrase(items: &[Item]) -> Option<String> {
     }
     if first.is(&["divide", "split", "share", "divided"]) {
         let by = rest.iter().position(|item| item.is(&["by", "between", "among", "into", "entre", "with", "over"]))?;
-        return Some(format!("{}/{}", at(&rest[..by])?, at(&rest[by + 1..])?));
+        return Some(format!("{}/{}", grouped(&at(&rest[..by])?), grouped(&at(&rest[by + 1..])?)));
     }
     if first.is(&["multiply", "multiplica"]) {
         let by = rest.iter().position(|item| item.is(&["by", "with", "times", "por"]))?;
-        return Some(format!("{}*{}", at(&rest[..by])?, at(&rest[by + 1..])?));
+        return Some(format!("{}*{}", grouped(&at(&rest[..by])?), grouped(&at(&rest[by + 1..])?)));
     }
     if first.is(&["difference", "diferencia"]) {
         let (one, other) = two(&rest[1..])?;
@@ -560,14 +560,20 @@ fn phrase(items: &[Item]) -> Option<String> {
     at(items)
 }
 
+/// Returns an expression in parentheses, unless it is a single number.
+fn grouped(expression: &str) -> String {
+    if expression.parse::<f64>().is_ok() { expression.to_owned() } else { format!("({expression})") }
+}
+
 /// Returns a number that is changed by an amount or a percentage.
 fn changed(whole: &str, sign: char, by: &[Item]) -> Option<String> {
+    let whole = grouped(whole);
     match by {
         [Item::Number(number), percent, ..] if percent.is(&["percent"]) => {
             let is_named = by.len() <= 3;
             is_named.then(|| format!("{whole}*(1{sign}{number}/100)"))
         }
-        _ => Some(format!("{whole}{sign}{}", operand(by)?)),
+        _ => Some(format!("{whole}{sign}{}", grouped(&operand(by)?))),
     }
 }
 
@@ -615,7 +621,7 @@ fn operand(items: &[Item]) -> Option<String> {
             );
             let after = &after[name..];
             let (preposition, whole) = after.split_first()?;
-            let whole = operand(whole)?;
+            let whole = grouped(&operand(whole)?);
             return match () {
                 () if preposition.is(&["off"]) => Some(format!("{whole}*(1-{number}/100)")),
                 () if preposition.is(&["of", "on", "de"]) => Some(format!("{number}/100*{whole}")),
@@ -650,13 +656,13 @@ fn operand(items: &[Item]) -> Option<String> {
         return Some(format!("{number}{sign}{}", operand(after.get(skipped..)?)?));
     }
     match () {
-        () if first.is(&["half", "mitad", "halve"]) => Some(format!("{}/2", of(rest)?)),
-        () if first.is(&["third"]) => Some(format!("{}/3", of(rest)?)),
-        () if first.is(&["quarter", "fourth"]) => Some(format!("{}/4", of(rest)?)),
-        () if first.is(&["fifth"]) => Some(format!("{}/5", of(rest)?)),
-        () if first.is(&["tenth"]) => Some(format!("{}/10", of(rest)?)),
-        () if first.is(&["twice", "double", "doble"]) => Some(format!("2*{}", of(rest)?)),
-        () if first.is(&["triple", "thrice"]) => Some(format!("3*{}", of(rest)?)),
+        () if first.is(&["half", "mitad", "halve"]) => Some(format!("{}/2", grouped(&of(rest)?))),
+        () if first.is(&["third"]) => Some(format!("{}/3", grouped(&of(rest)?))),
+        () if first.is(&["quarter", "fourth"]) => Some(format!("{}/4", grouped(&of(rest)?))),
+        () if first.is(&["fifth"]) => Some(format!("{}/5", grouped(&of(rest)?))),
+        () if first.is(&["tenth"]) => Some(format!("{}/10", grouped(&of(rest)?))),
+        () if first.is(&["twice", "double", "doble"]) => Some(format!("2*{}", grouped(&of(rest)?))),
+        () if first.is(&["triple", "thrice"]) => Some(format!("3*{}", grouped(&of(rest)?))),
         () if first.is(&["square", "cube"]) && matches!(rest, [Item::Number(_)]) => {
             Some(format!("{}^{}", operand(rest)?, if first.is(&["square"]) { 2 } else { 3 }))
         }
@@ -801,6 +807,7 @@ mod tests {
             ("is that it", None),
             ("take the bread off the list", None),
             ("square it", Some("30^2")),
+            ("divide that plus 6 by 4", Some("(30+6)/4")),
             ("by how much?", Some("30-24")),
             ("My wage is 2000. what's 10% of my wage?", Some("10/100*2000")),
             ("add the fee of 5 to that", Some("30+5")),

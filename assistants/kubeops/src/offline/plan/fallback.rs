@@ -315,7 +315,7 @@ impl Planner<'_> {
         if chosen.is_empty() {
             return None;
         }
-        // "What did you change?": what was carried out comes first, and the rest is told from it.
+        // "What did you change?": what was carried out comes first, then what was only requested.
         let is_about_changes = ["change", "changed", "changes"].iter().any(|word| reading.has(word));
         let (done, rest): (Vec<_>, Vec<_>) =
             chosen.iter().copied().partition(|requested| requested.state == ApprovalState::Done);

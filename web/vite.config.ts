@@ -26,6 +26,8 @@ export default defineConfig({
           // One server and one browser serve all user journeys, so they run one after the other.
           fileParallelism: false,
           testTimeout: 60_000,
+          // A test that fails, then passes, is reported as such. One that fails twice fails the run.
+          retry: 1,
           hookTimeout: 120_000,
           // The default of one second is too short for a reload on a busy machine.
           expect: { poll: { timeout: 20_000 } },

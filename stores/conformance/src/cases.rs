@@ -194,6 +194,7 @@ macro_rules! __with_all_cases {
                 a_new_thread_has_no_changes,
                 swept_changes_return_a_reset,
                 changed_threads_are_listed_once_in_order,
+                changed_threads_are_in_order_while_others_read,
                 changed_threads_are_limited_to_the_scope,
                 a_new_thread_counts_as_changed,
                 an_unusable_cursor_returns_a_reset,

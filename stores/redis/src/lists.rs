@@ -94,6 +94,8 @@ impl Shared {
         }
         let ids: Vec<ThreadId> = removing.keys().copied().collect();
         let views = self.read_rows(tenant, &ids).await?;
+        // This process knows the order of its own commits. The order of other commits is only known by their times.
+        self.flush(tenant).await?;
         // A thread without a view is not written yet, or never will be.
         let mut found: Vec<(ThreadId, View)> =
             ids.into_iter().zip(views).filter_map(|(id, view)| Some((id, view?))).collect();

@@ -197,10 +197,35 @@ impl Drop for Marking<'_> {
 }
 
 /// What one flush of a tenant sends.
-struct Batch {
-    touches: Vec<Touch>,
+struct Batch<'a> {
+    touches: Unsent<'a>,
     /// The fields of marks to clear.
     cleared: Vec<String>,
+}
+
+/// What the lists do not know yet about threads, in the order of the numbers of their commits. If the flush fails or is cancelled, the
+/// rest is put back for the next one. Its marks remain in the tenant's slot.
+struct Unsent<'a> {
+    marks: &'a Marks,
+    tenant: &'a TenantId,
+    touches: Vec<(u64, Touch)>,
+}
+
+impl Drop for Unsent<'_> {
+    fn drop(&mut self) {
+        if self.touches.is_empty() {
+            return;
+        }
+        let mut tenants = self.marks.tenants();
+        let threads = tenants.entry(self.tenant.clone()).or_default();
+        for (number, touch) in self.touches.drain(..) {
+            let marked = threads.entry(touch.thread).or_insert_with(Marked::new);
+            marked.touch = Some(match marked.touch.take() {
+                Some((later_number, later)) => (later_number, touch.merge(later)),
+                None => (number, touch),
+            });
+        }
+    }
 }
 
 impl Marks {
@@ -243,11 +268,12 @@ impl Marks {
     }
 
     /// Takes what has to be sent. Threads without further writes are dropped, and their marks are cleared.
-    fn take(&self, tenant: &TenantId) -> Batch {
+    fn take<'a>(&'a self, tenant: &'a TenantId) -> Batch<'a> {
         let mut touches = Vec::new();
         let mut cleared = Vec::new();
+        let unsent = |touches| Unsent { marks: self, tenant, touches };
         let mut tenants = self.tenants();
-        let Some(threads) = tenants.get_mut(tenant) else { return Batch { touches: Vec::new(), cleared } };
+        let Some(threads) = tenants.get_mut(tenant) else { return Batch { touches: unsent(touches), cleared } };
         threads.retain(|thread, marked| {
             touches.extend(marked.touch.take());
             let is_kept = marked.in_flight > 0 || marked.is_used && marked.is_busy;
@@ -262,21 +288,7 @@ impl Marks {
         }
         drop(tenants);
         touches.sort_by_key(|(number, _)| *number);
-        Batch { touches: touches.into_iter().map(|(_, touch)| touch).collect(), cleared }
-    }
-
-    /// Puts back what could not be sent, for the next flush. The marks remain in the tenant's slot.
-    fn put_back(&self, tenant: &TenantId, touches: Vec<Touch>) {
-        let mut tenants = self.tenants();
-        let threads = tenants.entry(tenant.clone()).or_default();
-        for touch in touches {
-            let marked = threads.entry(touch.thread).or_insert_with(Marked::new);
-            let (number, merged) = match marked.touch.take() {
-                Some((number, later)) => (number, touch.merge(later)),
-                None => (0, touch),
-            };
-            marked.touch = Some((number, merged));
-        }
+        Batch { touches: unsent(touches), cleared }
     }
 }
 
@@ -319,19 +331,14 @@ impl Shared {
     /// Brings the lists of a tenant up to date with the commits by this process, then with another write, and clears its mark.
     pub(crate) async fn flush_with(&self, tenant: &TenantId, last: Option<Touch>, mark: Option<String>) -> Result<()> {
         let _lock = self.marks.lock(tenant).await;
-        let Batch { mut touches, mut cleared } = self.marks.take(tenant);
-        let commits = touches.len();
-        touches.extend(last);
+        let Batch { touches: mut unsent, mut cleared } = self.marks.take(tenant);
+        let touches: Vec<Touch> = unsent.touches.iter().map(|(_, touch)| touch.clone()).chain(last).collect();
         cleared.extend(mark);
         let is_small = touches.len() <= MAX_THREADS && cleared.len() <= MAX_THREADS;
         let with_first = if is_small { std::mem::take(&mut cleared) } else { Vec::new() };
-        let mut done = 0;
         for part in touches.chunks(MAX_THREADS) {
-            if let Err(error) = self.touch(tenant, part, &with_first).await {
-                self.marks.put_back(tenant, touches.drain(..commits).skip(done).collect());
-                return Err(error);
-            }
-            done += part.len();
+            self.touch(tenant, part, &with_first).await?;
+            unsent.touches.drain(..part.len().min(unsent.touches.len()));
         }
         if touches.is_empty() {
             cleared.extend(with_first);
@@ -393,6 +400,11 @@ mod tests {
         Touch::new(thread(), None, &effects)
     }
 
+    /// Takes the touches of a batch, as if they were sent.
+    fn sent(mut batch: Batch<'_>) -> impl Iterator<Item = Touch> {
+        std::mem::take(&mut batch.touches.touches).into_iter().map(|(_, touch)| touch)
+    }
+
     #[test]
     fn mark_covers_following_commits_until_none_follows() {
         let (marks, tenant) = (Marks::new(), tenant());
@@ -403,7 +415,7 @@ mod tests {
         let second = marks.begin(&tenant, thread(), false);
         assert!(!second.is_missing);
         let batch = marks.take(&tenant);
-        assert_eq!((batch.touches.len(), batch.cleared.len()), (1, 0), "a write is in progress");
+        assert_eq!((batch.cleared.len(), sent(batch).count()), (0, 1), "a write is in progress");
         second.finish(Some(touch(2, false)));
         assert_eq!(marks.take(&tenant).cleared.len(), 1, "no write followed");
         assert!(marks.begin(&tenant, thread(), false).is_missing);
@@ -416,7 +428,7 @@ mod tests {
         write.placed();
         drop(write);
         let batch = marks.take(&tenant);
-        assert!(batch.touches.is_empty() && batch.cleared.is_empty());
+        assert!(batch.touches.touches.is_empty() && batch.cleared.is_empty());
         assert!(marks.begin(&tenant, thread(), false).is_missing);
     }
 
@@ -426,9 +438,22 @@ mod tests {
         marks.begin(&tenant, thread(), false).finish(Some(touch(1, true)));
         let batch = marks.take(&tenant);
         marks.begin(&tenant, thread(), false).finish(Some(touch(2, false)));
-        marks.put_back(&tenant, batch.touches);
-        let again = marks.take(&tenant).touches;
-        assert_eq!(again.iter().map(|touch| (touch.number, touch.has_unindexed)).collect::<Vec<_>>(), [(2, true)]);
+        drop(batch);
+        assert_eq!(sent(marks.take(&tenant)).map(|touch| (touch.number, touch.has_unindexed)).collect::<Vec<_>>(), [(2, true)]);
+        assert_eq!(sent(marks.take(&tenant)).count(), 0, "what was sent is not put back");
+    }
+
+    #[test]
+    fn failed_flush_keeps_the_order_of_commits() {
+        let (marks, tenant) = (Marks::new(), tenant());
+        let threads: Vec<ThreadId> =
+            (0..20).rev().map(|number| format!("018f0000-0000-7000-8000-0000000000{number:02}").parse().unwrap()).collect();
+        for thread in &threads {
+            let touch = Touch { thread: *thread, ..touch(1, false) };
+            marks.begin(&tenant, *thread, false).finish(Some(touch));
+        }
+        drop(marks.take(&tenant));
+        assert_eq!(sent(marks.take(&tenant)).map(|touch| touch.thread).collect::<Vec<_>>(), threads);
     }
 
     #[test]

@@ -81,7 +81,7 @@ export interface Client {
   networkMap(agent: string): Promise<NetworkMap>;
 
   threads(after?: string, limit?: number): Promise<ThreadPage>;
-  thread(id: string): Promise<Thread>;
+  thread(id: string, signal?: AbortSignal): Promise<Thread>;
   createThread(id: string, metadata: Record<string, unknown>): Promise<Thread>;
   renameThread(id: string, title: string | null): Promise<Thread>;
   deleteThread(id: string): Promise<void>;

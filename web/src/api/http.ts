@@ -121,8 +121,8 @@ export class HttpClient implements Client {
     return this.json(`v1/threads?${query.toString()}`);
   }
 
-  thread(id: string): Promise<Thread> {
-    return this.json(threadPath(id));
+  thread(id: string, signal?: AbortSignal): Promise<Thread> {
+    return this.json(threadPath(id), { signal });
   }
 
   createThread(id: string, metadata: Record<string, unknown>): Promise<Thread> {

@@ -19,7 +19,7 @@ const PAGE = 60;
 const FIRST_DELAY_MS = 400;
 const MAX_DELAY_MS = 8_000;
 
-export type Connection = "connecting" | "live" | "lost" | "deleted";
+export type Connection = "connecting" | "live" | "lost" | "deleting" | "deleted";
 
 export interface RunningCall {
   id: string;
@@ -184,7 +184,7 @@ export class Conversation {
         for await (const update of updates) {
           delay = FIRST_DELAY_MS;
           this.connection.value = "live";
-          await this.handle(update);
+          await this.handle(update, signal);
         }
       } catch (error) {
         if (isAbort(error) || isAborted(signal)) return;
@@ -220,7 +220,7 @@ export class Conversation {
     this.retryNow?.();
   }
 
-  private async handle(update: ThreadUpdate): Promise<void> {
+  private async handle(update: ThreadUpdate, signal: AbortSignal): Promise<void> {
     switch (update.type) {
       case "commit":
         batch(() => {
@@ -232,7 +232,7 @@ export class Conversation {
           }
         });
         this.position = update.position;
-        if (update.events.some(({ type }) => type === "patched" || type === "appended")) await this.readThread();
+        if (update.events.some(({ type }) => type === "patched" || type === "appended")) await this.readThread(signal);
         break;
       case "reset":
         await this.loadNewest();
@@ -245,12 +245,25 @@ export class Conversation {
     }
   }
 
-  private async readThread(): Promise<void> {
+  private async readThread(signal?: AbortSignal): Promise<void> {
     try {
-      this.thread.value = await this.client.thread(this.id);
+      this.thread.value = await this.client.thread(this.id, signal);
       this.onChange();
     } catch (error) {
-      noteFailure(error);
+      if (!isAbort(error)) noteFailure(error);
+    }
+  }
+
+  /** Deletes the thread. Stops following it first, because the server would answer further requests with an error. */
+  async delete(): Promise<void> {
+    this.close();
+    this.connection.value = "deleting";
+    try {
+      await this.client.deleteThread(this.id);
+    } catch (error) {
+      this.connection.value = "connecting";
+      this.resume();
+      throw error;
     }
   }
 

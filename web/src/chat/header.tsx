@@ -12,7 +12,7 @@ export function titleOf(thread: Thread | null): string {
   return visibleLine(thread?.title ?? thread?.key ?? "", 200) || t("untitled");
 }
 
-export function ThreadHeader({ thread, onDeleted, onRenamed }: { thread: Thread | null; onDeleted: () => void; onRenamed: (thread: Thread) => void }) {
+export function ThreadHeader({ thread, onDelete, onRenamed }: { thread: Thread | null; onDelete: () => Promise<void>; onRenamed: (thread: Thread) => void }) {
   const [draft, setDraft] = useState<string | null>(null);
   const [isDeleting, setDeleting] = useState(false);
   if (!thread) return null;
@@ -78,10 +78,7 @@ export function ThreadHeader({ thread, onDeleted, onRenamed }: { thread: Thread 
           title={t("delete_thread")}
           action={t("delete_for_good")}
           onClose={() => setDeleting(false)}
-          onConfirm={async () => {
-            await client.deleteThread(thread.id);
-            onDeleted();
-          }}
+          onConfirm={onDelete}
         >
           <p>
             <b>{titleOf(thread)}</b>

@@ -113,7 +113,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
   const feed = open.feed.value;
   const pending = open.pending.value;
   const thread = open.thread.value;
-  const connection = open.connection.value;
+  const isDeleted = open.connection.value === "deleting" || open.connection.value === "deleted";
   const approvals = open.approvals.value;
   const [text, setText] = useState(() => loadDraft(id));
   const [editing, setEditing] = useState<Message | null>(null);
@@ -221,7 +221,8 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
     <section class="chat" aria-label={t("conversation")}>
       <ThreadHeader
         thread={thread}
-        onDeleted={() => {
+        onDelete={async () => {
+          await open.delete();
           forget(id);
           navigate(chatWith(null), "replace");
         }}
@@ -266,12 +267,12 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
         agents={agents.value}
         agent={agent}
         onAgent={choose}
-        policy={detail?.context ?? null}
+        policy={isDeleted ? null : (detail?.context ?? null)}
         version={lastSeq(feed)}
         attachments={attachments}
         isBusy={open.isBusy}
         canStop={pending?.turn !== null && pending?.state !== "stopping"}
-        canWrite={canWrite && connection !== "deleted" && agents.value.length > 0}
+        canWrite={canWrite && !isDeleted && agents.value.length > 0}
         onSend={send}
         onStop={() => void open.stop()}
         onEditLast={() => {

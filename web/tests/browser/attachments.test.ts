@@ -66,13 +66,13 @@ describe("attachments", () => {
     await page.getByRole("button", { name: "Attach documents" }).press("Enter");
     await (await chooser).setFiles([file("boathouse.md", HOURS)]);
     await page.locator(".attachments li.ready").waitFor();
-    expect(await page.locator(".composer [role=status]").innerText()).toBe("1 document is attached");
+    await expect.poll(() => page.locator(".composer [role=status]").innerText()).toBe("1 document is attached");
     await page.getByLabel("Your message").fill("When does the boathouse close?");
     await page.getByLabel("Your message").press("Enter");
     await page.locator(".message.user").getByText("boathouse.md").waitFor();
     await page.locator(".sources").getByText("boathouse.md").first().waitFor();
     await page.locator(".message.assistant").getByText("half past six").first().waitFor();
-    expect(await chips().count()).toBe(0);
+    await expect.poll(() => chips().count()).toBe(0);
     expect(await files()).toContain("boathouse.md");
   });
 
@@ -103,7 +103,7 @@ describe("attachments", () => {
     await expect.poll(files).not.toContain("drop.md");
     await page.reload();
     await page.locator(".attachments li").getByText("keep.md").waitFor();
-    expect(await chips().count()).toBe(1);
+    await expect.poll(() => chips().count()).toBe(1);
     expect(page.url()).toContain(id);
   });
 

@@ -64,18 +64,19 @@ describe("a journey", () => {
     await open(`#/chat/${id}`);
     const map = page.locator("figure.map.journey");
     await map.locator("svg .map-stretch").first().waitFor();
-    expect(await map.locator("figcaption").innerText()).toMatch(/Brixton → Canary Wharf[^]*min · \d changes?/);
+    await expect.poll(() => map.locator("figcaption").innerText()).toMatch(/Brixton → Canary Wharf[^]*min · \d changes?/);
     const legs = await map.locator(".map-legs li").allInnerTexts();
     expect(legs[0]).toContain("Victoria line");
-    expect(await map.locator("svg .map-stretch:not(.walk)").count()).toBe(legs.length);
-    expect(await map.locator("svg .map-dot.end").count()).toBe(2);
-    expect(await map.locator("svg text.required").allTextContents()).toEqual(expect.arrayContaining(["Brixton", "Canary Wharf"]));
+    await expect.poll(() => map.locator("svg .map-stretch:not(.walk)").count()).toBe(legs.length);
+    await expect.poll(() => map.locator("svg .map-dot.end").count()).toBe(2);
+    await expect.poll(() => map.locator("svg text.required").allTextContents()).toEqual(expect.arrayContaining(["Brixton", "Canary Wharf"]));
     await page.getByRole("img", { name: "Map of the journey from Brixton to Canary Wharf" }).waitFor();
     await page.getByRole("button", { name: "Enlarge the map" }).click();
     const large = page.getByRole("dialog").locator("svg[role=img]");
     await large.waitFor();
-    const height = (await large.boundingBox())?.height ?? 0;
-    expect(height).toBeGreaterThan((await map.locator("svg[role=img]").first().boundingBox())?.height ?? 0);
+    const small = map.locator("svg[role=img]").first();
+    const growth = async () => ((await large.boundingBox())?.height ?? 0) - ((await small.boundingBox())?.height ?? 0);
+    await expect.poll(growth).toBeGreaterThan(0);
     await page.keyboard.press("Escape");
     await large.waitFor({ state: "detached" });
   });
@@ -96,14 +97,15 @@ describe("a journey", () => {
     const id = await asked("subway", "How do I get from Bedford Av to Columbus Circle?");
     await open(`#/chat/${id}`);
     await page.locator("figure.map.journey svg .map-stretch").first().waitFor();
-    expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
-    const isInside = await page.locator("figure.map svg text.required").evaluateAll((texts) =>
-      texts.every((text) => {
-        const [own, picture] = [text.getBoundingClientRect(), text.closest("svg")?.getBoundingClientRect()];
-        return picture && own.left >= picture.left - 1 && own.right <= picture.right + 1;
-      }),
-    );
-    expect(isInside).toBe(true);
+    await expect.poll(() => page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0);
+    const isInside = () =>
+      page.locator("figure.map svg text.required").evaluateAll((texts) =>
+        texts.every((text) => {
+          const [own, picture] = [text.getBoundingClientRect(), text.closest("svg")?.getBoundingClientRect()];
+          return picture && own.left >= picture.left - 1 && own.right <= picture.right + 1;
+        }),
+      );
+    await expect.poll(isInside).toBe(true);
   });
 
   it("is not drawn if its network is unknown", async () => {
@@ -136,7 +138,7 @@ describe("stations and lines", () => {
     await open("#/assistants/subway");
     const panel = page.locator(".network-panel");
     await panel.locator("svg .map-background path").first().waitFor();
-    expect(await panel.locator(".figure").innerText()).toMatch(/29 lines · 496 stations/);
+    await expect.poll(() => panel.locator(".figure").innerText()).toMatch(/29 lines · 496 stations/);
     await panel.getByRole("button", { name: "L", exact: true }).click();
     const stations = panel.locator(".stations li");
     await expect.poll(() => stations.count()).toBe(24);
@@ -167,7 +169,7 @@ describe("arrivals", () => {
     const id = await thread("subway", board());
     await open(`#/chat/${id}`);
     await page.locator(".strip li").first().waitFor();
-    expect(await page.locator(".strips > li").count()).toBe(4);
+    await expect.poll(() => page.locator(".strips > li").count()).toBe(4);
     const [before, trains] = [await position(), await page.locator(".strip li").count()];
     await page.clock.runFor(65_000);
     await expect.poll(position).toBeLessThan(before);
@@ -176,14 +178,14 @@ describe("arrivals", () => {
     await expect.poll(() => page.locator(".strip li").count()).toBeLessThan(trains);
     await page.clock.runFor(14 * 60_000);
     await page.getByText("too old to show where the trains are").waitFor();
-    expect(await page.locator(".strip").count()).toBe(0);
+    await expect.poll(() => page.locator(".strip").count()).toBe(0);
   });
 
   it("of an earlier time are not shown as current", async () => {
     const id = await thread("subway", board("14 St-Union Sq", 40));
     await open(`#/chat/${id}`);
     await page.getByText("too old to show where the trains are").waitFor();
-    expect(await page.locator(".strip").count()).toBe(0);
+    await expect.poll(() => page.locator(".strip").count()).toBe(0);
   });
 
   it("do not glide if the user prefers reduced motion", async () => {

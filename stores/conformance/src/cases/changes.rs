@@ -248,6 +248,35 @@ pub(super) async fn changed_threads_are_listed_once_in_order(env: &TestEnv<'_>) 
     assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, [changed(2, 2, tag)]);
 }
 
+pub(super) async fn changed_threads_are_in_order_while_others_read(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
+    let mut conversations = Vec::new();
+    for number in 1..=20 {
+        conversations.push(Conversation::open(client, &ana(), number, at(1)).await);
+    }
+    let cursor = client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works").cursor;
+    let writing = async {
+        for conversation in conversations.iter().rev() {
+            conversation.append(1..=1, at(3)).await;
+        }
+    };
+    let reading = async {
+        loop {
+            client.list_changed_threads(&ana(), Some(&cursor), 1, at(4)).await.expect("reading works");
+            tokio::task::yield_now().await;
+        }
+    };
+    // The last read is cancelled.
+    tokio::select! {
+        () = writing => {}
+        () = reading => {}
+    }
+    let changed = changed_after(client, &ana(), &cursor, 10).await.0;
+    let ids: Vec<_> = changed.iter().map(|thread| thread.id).collect();
+    assert_eq!(ids, (1..=20).rev().map(thread_id).collect::<Vec<_>>());
+}
+
 pub(super) async fn changed_threads_are_limited_to_the_scope(env: &TestEnv<'_>) {
     let store = env.open().await;
     let client = &store.client;

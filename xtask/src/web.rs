@@ -5,10 +5,10 @@
 
 use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 
 use crate::cargo::{self, Workspace};
 use crate::debian;
@@ -67,8 +67,26 @@ pub(crate) fn check_in_browser(workspace: &Workspace) -> Result<Option<String>> 
     if let Some(reason) = ensure_browser(workspace) {
         return Ok(Some(reason));
     }
-    npm(workspace, &["run", "--silent", "browser"])?;
+    let report = workspace.target_directory.join("browser-tests.json");
+    let output = format!("--outputFile.json={}", report.display());
+    let arguments = ["run", "--silent", "browser", "--", "--reporter=default", "--reporter=json", &output];
+    npm(workspace, &arguments).map_err(|error| match failed_tests(&report) {
+        Ok(failures) if !failures.is_empty() => anyhow!("{error:#}\n{}", failures.join("\n")),
+        _ => error,
+    })?;
     Ok(None)
+}
+
+/// Returns the names of the failed tests in a report of Vitest, with the first line of each failure.
+fn failed_tests(report: &Path) -> Result<Vec<String>> {
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(report)?)?;
+    let items = |value: &serde_json::Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let tests = items(&report, "testResults").into_iter().flat_map(|file| items(&file, "assertionResults"));
+    let failed = tests.filter(|test| test["status"] == "failed").map(|test| {
+        let message = test["failureMessages"][0].as_str().unwrap_or_default();
+        format!("  {}: {}", test["fullName"].as_str().unwrap_or_default(), message.lines().next().unwrap_or_default())
+    });
+    Ok(failed.collect())
 }
 
 /// Installs Chromium if it is missing. If Chromium or Node.js is unavailable, returns the reason.

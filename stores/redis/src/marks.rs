@@ -439,15 +439,20 @@ mod tests {
         let batch = marks.take(&tenant);
         marks.begin(&tenant, thread(), false).finish(Some(touch(2, false)));
         drop(batch);
-        assert_eq!(sent(marks.take(&tenant)).map(|touch| (touch.number, touch.has_unindexed)).collect::<Vec<_>>(), [(2, true)]);
+        assert_eq!(
+            sent(marks.take(&tenant)).map(|touch| (touch.number, touch.has_unindexed)).collect::<Vec<_>>(),
+            [(2, true)]
+        );
         assert_eq!(sent(marks.take(&tenant)).count(), 0, "what was sent is not put back");
     }
 
     #[test]
     fn failed_flush_keeps_the_order_of_commits() {
         let (marks, tenant) = (Marks::new(), tenant());
-        let threads: Vec<ThreadId> =
-            (0..20).rev().map(|number| format!("018f0000-0000-7000-8000-0000000000{number:02}").parse().unwrap()).collect();
+        let threads: Vec<ThreadId> = (0..20)
+            .rev()
+            .map(|number| format!("018f0000-0000-7000-8000-0000000000{number:02}").parse().unwrap())
+            .collect();
         for thread in &threads {
             let touch = Touch { thread: *thread, ..touch(1, false) };
             marks.begin(&tenant, *thread, false).finish(Some(touch));

@@ -10,7 +10,7 @@ use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{FnTool, JsonText};
 
 use expression::evaluate;
-pub(crate) use finder::find;
+pub(crate) use finder::{find, number, whole};
 
 /// The name of the calculator.
 pub(crate) const CALCULATOR: &str = "calculator";

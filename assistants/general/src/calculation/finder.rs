@@ -36,6 +36,13 @@ pub(crate) fn find(text: &str) -> Option<(Range<usize>, String)> {
     is_calculation(text, &span, &tokens[range]).then_some((span, expression))
 }
 
+/// Returns the expression for a text that is a calculation as a whole: "30 plus 20 plus 10%".
+pub(crate) fn whole(text: &str) -> Option<String> {
+    let tokens: Vec<PlacedToken> = tokens(text).into_iter().filter(|placed| placed.token != Token::Ignored).collect();
+    let (range, expression) = expression_at(&tokens, 0)?;
+    (range.end == tokens.len()).then_some(expression)
+}
+
 /// Whether tokens are a calculation rather than a date, a range, a phone number, a size or a time of day: "10-12", "20/40", "2x4",
 /// "a las 5 menos 10". Ambiguous signs and words count only if the message asks for the result directly before or after them.
 fn is_calculation(text: &str, span: &Range<usize>, tokens: &[PlacedToken]) -> bool {
@@ -365,7 +372,7 @@ fn number_length(text: &str) -> usize {
 
 /// Returns a number with a decimal point and without thousands separators. The last separator separates thousands if it occurs more
 /// than once, or if it is a comma before three digits.
-fn number(text: &str) -> String {
+pub(crate) fn number(text: &str) -> String {
     let Some(last) = text.rfind([',', '.']) else { return text.to_owned() };
     let separator = &text[last..=last];
     let repeats = text.matches(separator).count() > 1;

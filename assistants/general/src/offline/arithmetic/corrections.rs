@@ -1,0 +1,137 @@
+//! Corrections of the last calculation.
+
+use threadkeep::ChatMessage;
+
+use super::super::results::Calculation;
+use super::MAX_WORDS;
+use super::numbers::{is_number, spelled, tokens};
+
+/// Words after a number that do not change what is meant.
+pub(super) const UNITS: [&str; 24] = [
+    "euros",
+    "euro",
+    "eur",
+    "dollars",
+    "pounds",
+    "people",
+    "persons",
+    "ways",
+    "of",
+    "us",
+    "please",
+    "then",
+    "now",
+    "again",
+    "each",
+    "altogether",
+    "together",
+    "in",
+    "total",
+    "instead",
+    "friends",
+    "days",
+    "months",
+    "personas",
+];
+
+/// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
+/// swapped: "and the other way round?"
+pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
+    const OPENINGS: [&str; 24] = [
+        "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
+        "wait", "i", "meant", "mean", "rather", "so", "hm", "y", "perdon", "if",
+    ];
+    let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
+    let tokens = tokens(text);
+    let words: Vec<&str> = tokens.iter().map(String::as_str).filter(|token| *token != ",").collect();
+    if words.is_empty() || words.len() > MAX_WORDS {
+        return None;
+    }
+    let other_way = words.windows(3).any(|three| matches!(three, ["other", "way", "round" | "around"]))
+        || matches!(words[..], ["reversed"] | ["and", "reversed"] | ["al", "reves"] | ["y", "al", "reves"]);
+    if other_way {
+        let plain = calculation.trim_matches(['(', ')']);
+        let at = plain.find(['/', '-'])?;
+        let (one, rest) = plain.split_at(at);
+        let (sign, other) = rest.split_at(1);
+        let (other, tail) = other.strip_suffix("*100").map_or((other, ""), |other| (other, "*100"));
+        let are_numbers = [one, other].iter().all(|number| number.parse::<f64>().is_ok());
+        return are_numbers.then(|| format!("{other}{sign}{one}{tail}"));
+    }
+    let start = words.iter().position(|word| !OPENINGS.contains(word))?;
+    let has_opening = start > 0;
+    let number = |at: usize| {
+        let word = words.get(at)?;
+        if is_number(word) { Some((*word).to_owned()) } else { spelled(word).map(str::to_owned) }
+    };
+    // "Leave out the 14"
+    if let ["leave" | "without" | "drop" | "skip", rest @ ..] = &words[start..] {
+        let out = rest.iter().find(|word| is_number(word)).filter(|_| rest.len() <= 3)?;
+        let parts: Vec<&str> = calculation.split('+').collect();
+        let left: Vec<&str> = parts.iter().copied().filter(|part| part != out).collect();
+        let is_sum = parts.iter().all(|part| part.parse::<f64>().is_ok());
+        return (is_sum && left.len() > 1 && left.len() + 1 == parts.len()).then(|| left.join("+"));
+    }
+    // "What is 84 as a percentage of 560?", "and 126?"
+    if has_opening && words.len() == start + 1 && calculation.ends_with("*100") {
+        let (part, whole) = calculation.split_once('/')?;
+        part.parse::<f64>().ok()?;
+        return Some(format!("{}/{whole}", number(start)?));
+    }
+    let means = |at: usize| matches!(words[at..], ["i", "meant" | "mean"] | ["meant"]);
+    let is_short_rest = |at: usize| {
+        means(at)
+            || {
+                words[at..].iter().take(2).all(|word| UNITS.contains(word)) && words.len() <= at + 2
+        // "No, between 5, Marta isn't paying"
+        || text.split(',').filter(|part| number_in(part).is_some()).count() == 1 && words[at..].len() <= 5 && text.matches(',').count() >= 2
+            }
+    };
+    let replaced_last = |number: &str| {
+        let at = calculation.rfind(['/', '*'])?;
+        calculation[at + 1..].parse::<f64>().ok()?;
+        Some(format!("{}{number}", &calculation[..=at]))
+    };
+    if words[start] == "of" && words.len() == start + 2 && has_opening {
+        let (share, _) = calculation.rsplit_once("/100*")?;
+        return Some(format!(
+            "{share}/100*{}{}",
+            number(start + 1)?,
+            if calculation.ends_with(')') { ")" } else { "" }
+        ));
+    }
+    // "No, 6"
+    let corrects = matches!(words[0], "no" | "sorry" | "oops" | "wait" | "actually");
+    if corrects && words.len() == start + 1 {
+        return replaced_last(&number(start)?);
+    }
+    match words[start] {
+        "by" | "between" | "among" | "into" | "entre" => {
+            let value = number(start + 1).filter(|_| has_opening || words.len() <= 3)?;
+            is_short_rest(start + 2).then(|| replaced_last(&value)).flatten()
+        }
+        _ => {
+            let value = number(start).filter(|_| has_opening && words.get(start + 1) == Some(&"percent"))?;
+            let is_all =
+                words[start + 2..].iter().all(|word| UNITS.contains(word) || matches!(*word, "off" | "tip" | "vat"));
+            let end = calculation.find("/100").filter(|_| is_all)?;
+            let begin = calculation[..end].rfind(|c: char| !(c.is_ascii_digit() || c == '.')).map_or(0, |at| at + 1);
+            (begin < end).then(|| format!("{}{value}{}", &calculation[..begin], &calculation[end..]))
+        }
+    }
+}
+
+fn number_in(text: &str) -> Option<String> {
+    tokens(text).into_iter().find(|token| is_number(token) || spelled(token).is_some())
+}
+
+/// Returns the expression of the last call of the calculator, whether it succeeded or not.
+fn last_expression(earlier: &[ChatMessage]) -> Option<String> {
+    let call = earlier
+        .iter()
+        .rev()
+        .flat_map(ChatMessage::tool_calls)
+        .find(|call| call.name == crate::calculation::CALCULATOR)?;
+    let arguments: threadkeep::Value = call.arguments.read().ok()?;
+    arguments["expression"].as_str().map(str::to_owned)
+}

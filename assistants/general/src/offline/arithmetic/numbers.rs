@@ -1,0 +1,261 @@
+//! Numbers in messages, and what "that", "the two" or "my budget" refer to.
+
+use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::{ChatMessage, Role};
+
+use super::super::quoting::quoted_texts;
+use super::super::results::{Calculation, Reference, reference_at};
+use crate::calculation::number;
+use crate::evidence::sentences;
+
+/// Words that refer to the last number.
+pub(super) const PRONOUNS: [&str; 8] = ["that", "it", "this", "eso", "esto", "ello", "lo", "them"];
+
+/// Words after "the" that name no stated number.
+const NOT_NAMES: [&str; 24] = [
+    "first",
+    "second",
+    "third",
+    "last",
+    "two",
+    "three",
+    "result",
+    "total",
+    "sum",
+    "amount",
+    "answer",
+    "difference",
+    "average",
+    "same",
+    "other",
+    "ratio",
+    "product",
+    "square",
+    "percentage",
+    "half",
+    "mean",
+    "root",
+    "number",
+    "numbers",
+];
+
+/// Splits a message into words, numbers and signs: "12.5%" becomes "12.5" and "percent".
+pub(super) fn tokens(text: &str) -> Vec<String> {
+    let spaced = text.replace(['\'', '’'], "");
+    let mut tokens = Vec::new();
+    for piece in spaced.split_whitespace() {
+        let piece = piece
+            .trim_matches(|c: char| matches!(c, '?' | '!' | ';' | ':' | '"' | '“' | '”' | '€' | '$' | '£' | '(' | ')'));
+        let ends_with_comma = piece.ends_with(',');
+        let piece = piece.trim_end_matches(['.', ',']);
+        let (piece, is_percent) = piece.strip_suffix('%').map_or((piece, false), |piece| (piece, true));
+        let is_number = piece.starts_with(|c: char| c.is_ascii_digit())
+            && piece.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
+        if is_number {
+            tokens.push(number(piece));
+        } else {
+            tokens.extend(Utterance::new(piece).words().iter().map(|word| word.folded.clone()));
+            tokens.extend(matches!(piece, "+" | "-" | "*" | "/" | "×" | "÷").then(|| piece.to_owned()));
+        }
+        tokens.extend(is_percent.then(|| "percent".to_owned()));
+        tokens.extend(ends_with_comma.then(|| ",".to_owned()));
+    }
+    tokens
+}
+
+pub(super) fn is_number(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_ascii_digit())
+        || token.strip_prefix('-').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+/// Returns the digits of a number that is written as a word.
+pub(in super::super) fn spelled(token: &str) -> Option<&'static str> {
+    const NAMES: [(&str, &str); 24] = [
+        ("two", "2"),
+        ("three", "3"),
+        ("four", "4"),
+        ("five", "5"),
+        ("six", "6"),
+        ("seven", "7"),
+        ("eight", "8"),
+        ("nine", "9"),
+        ("ten", "10"),
+        ("eleven", "11"),
+        ("twelve", "12"),
+        ("twenty", "20"),
+        ("hundred", "100"),
+        ("dos", "2"),
+        ("tres", "3"),
+        ("cuatro", "4"),
+        ("cinco", "5"),
+        ("seis", "6"),
+        ("siete", "7"),
+        ("ocho", "8"),
+        ("nueve", "9"),
+        ("diez", "10"),
+        ("doce", "12"),
+        ("cien", "100"),
+    ];
+    NAMES.iter().find(|(name, _)| *name == token).map(|(_, number)| *number)
+}
+
+/// The numbers to which the words of a message may refer.
+pub(super) struct Numbers<'a> {
+    pub(super) known: &'a [Calculation],
+    /// What "that" means.
+    pub(super) last: Option<String>,
+    /// What "the two" or "all three" may mean, most likely first.
+    pub(super) groups: Vec<Vec<String>>,
+    /// The statements of the user, newest first, in which "my budget" may have a value.
+    stated: Vec<String>,
+    /// The texts whose numbers "in total" may mean, most likely first.
+    pub(super) texts: [String; 2],
+}
+
+impl<'a> Numbers<'a> {
+    pub(super) fn new(before: &str, earlier: &[ChatMessage], known: &'a [Calculation]) -> Self {
+        let own = plain_numbers(before);
+        let message = |role: Role| {
+            let message = earlier.iter().rev().find(|message| message.role == role && !message.plain_text().is_empty());
+            message.map(ChatMessage::plain_text).unwrap_or_default()
+        };
+        let (reply, said) = (message(Role::Assistant), message(Role::User));
+        let result = known.last().map(|calculation| calculation.result.clone());
+        let is_result = result.as_ref().is_some_and(|result| reply.ends_with(&format!("= {result}")));
+        let quoted = plain_numbers(&quoted_texts(&reply));
+        let stated = plain_numbers(&said);
+        let last = match (&own[..], &quoted[..], &stated[..]) {
+            ([number], ..) => Some(number.clone()),
+            _ if is_result => result,
+            (_, [number], _) | (_, [], [number]) => Some(number.clone()),
+            _ => result,
+        };
+        let results: Vec<String> =
+            known.iter().rev().take(2).rev().map(|calculation| calculation.result.clone()).collect();
+        let texts = [own, quoted, stated].into_iter().filter(|numbers| numbers.len() > 1);
+        let groups = match known.len() == 2 || is_result {
+            true => std::iter::once(results).chain(texts).collect(),
+            false => texts.chain([results]).collect(),
+        };
+        let of_user = earlier.iter().rev().filter(|message| message.role == Role::User);
+        let stated = std::iter::once(before.to_owned())
+            .chain(of_user.map(ChatMessage::plain_text).filter(|text| !is_question(text)))
+            .collect();
+        Self { known, last, groups, stated, texts: [before.to_owned(), said] }
+    }
+}
+
+impl Numbers<'_> {
+    /// Returns the numbers that "the two" or "all three" mean.
+    pub(super) fn group(&self, size: usize) -> Option<&Vec<String>> {
+        self.groups.iter().find(|group| group.len() == size && size > 1)
+    }
+
+    /// Returns the number that the user stated for a name: "my budget".
+    fn named(&self, name: &str) -> Option<String> {
+        let clauses = |text: &str| -> Vec<String> {
+            let parts = sentences(text).flat_map(|sentence| sentence.split(", ")).flat_map(|part| part.split(" and "));
+            parts.map(str::to_owned).collect()
+        };
+        self.stated.iter().find_map(|text| {
+            clauses(text).into_iter().rev().find_map(|clause| {
+                let is_named = Utterance::new(&*clause).words().iter().any(|word| word.folded == name);
+                <[String; 1]>::try_from(plain_numbers(&clause)).ok().filter(|_| is_named).map(|[number]| number)
+            })
+        })
+    }
+}
+
+/// Returns the numbers of a text that are neither percentages, times, nor days of a month.
+pub(super) fn plain_numbers(text: &str) -> Vec<String> {
+    const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+    let tokens = tokens(text);
+    let is_plain = |at: &usize| {
+        let next = tokens.get(at + 1).map_or("", String::as_str);
+        let is_day = MONTHS.iter().any(|month| next.starts_with(month)) && next.len() > 2;
+        is_number(&tokens[*at]) && next != "percent" && !is_day
+    };
+    (0..tokens.len()).filter(is_plain).map(|at| tokens[at].clone()).collect()
+}
+
+/// A word of a calculation, or a number.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Item {
+    Number(String),
+    Group(Vec<String>),
+    Word(String),
+}
+
+impl Item {
+    pub(super) fn is(&self, known: &[&str]) -> bool {
+        matches!(self, Self::Word(word) if known.contains(&word.as_str()))
+    }
+}
+
+/// Replaces references by numbers. Returns whether there was one.
+pub(super) fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Item>, bool)> {
+    let words: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    let (mut items, mut refers, mut at) = (Vec::new(), false, 0);
+    let result = |position: usize| numbers.known.get(position).map(|calculation| calculation.result.clone());
+    while at < words.len() {
+        let word = words[at];
+        // "A third of that" is a share.
+        let is_share = words.get(at + 1) == Some(&"of");
+        let reference =
+            reference_at(&words, at, numbers.known.len()).filter(|_| !numbers.known.is_empty() && !is_share);
+        if let Some((reference, end, _)) = reference {
+            items.push(match reference {
+                Reference::One(position) => Item::Number(result(position)?),
+                Reference::Several(range) => Item::Group(range.map(result).collect::<Option<_>>()?),
+            });
+            (refers, at) = (true, end);
+            continue;
+        }
+        let size = match words[at..] {
+            ["both", ..] => Some((2, 1)),
+            ["all" | "the" | "those" | "these", count, ..] => {
+                spelled(count).and_then(|count| Some((count.parse().ok()?, 2)))
+            }
+            _ => None,
+        };
+        if let Some((group, length)) = size.and_then(|(size, length)| Some((numbers.group(size)?, length))) {
+            items.push(Item::Group(group.clone()));
+            at += length;
+            at += usize::from(matches!(words.get(at), Some(&("numbers" | "prices" | "amounts" | "results" | "rents"))));
+            refers = true;
+            continue;
+        }
+        // "My budget", "the rent", "the deposit of 60"
+        if let ["my" | "the" | "our", name, rest @ ..] = &words[at..]
+            && !NOT_NAMES.contains(name)
+        {
+            let own = match rest {
+                ["of", number, ..] if is_number(number) => Some(((*number).to_owned(), 4)),
+                _ => numbers.named(name).map(|number| (number, 2)),
+            };
+            if let Some((number, length)) = own {
+                items.push(Item::Number(number));
+                (refers, at) = (true, at + length);
+                continue;
+            }
+        }
+        let names_last = PRONOUNS.contains(&word)
+            || matches!(words[at..], ["the", "result" | "total" | "sum" | "amount" | "answer", ..])
+                && !matches!(words.get(at + 2), Some(&("of" | "with" | "including" | "for")));
+        if let (true, Some(last)) = (names_last, &numbers.last) {
+            items.push(Item::Number(last.clone()));
+            at += if PRONOUNS.contains(&word) { 1 } else { 2 };
+            // "That total", "this result"
+            at += usize::from(matches!(words.get(at), Some(&("result" | "total" | "sum" | "amount" | "number"))));
+            refers = true;
+            continue;
+        }
+        match spelled(word) {
+            _ if is_number(word) => items.push(Item::Number(word.to_owned())),
+            Some(number) => items.push(Item::Number(number.to_owned())),
+            None => items.push(Item::Word(word.to_owned())),
+        }
+        at += 1;
+    }
+    Some((items, refers))
+}

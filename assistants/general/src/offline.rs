@@ -99,6 +99,7 @@ fn declaration() -> OfflineModelBuilder {
             _ => answer(turn),
         })
         .reply(Act::Correct, |turn| if clarifies(&turn.question()) { answer(turn) } else { noted(turn) })
+        .reply(Act::Source, source_of_answer)
         .reply(Act::Other, answer)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
         .phrase_file(PHRASES)
@@ -275,6 +276,30 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
         .or_else(|| lists::describe(&text, turn.earlier(), language))
         .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.earlier())?)))
         .or_else(|| order::describe(&text, turn.earlier(), language))
+}
+
+/// Names the source of the last answer: what it quotes, or a calculation.
+fn source_of_answer(turn: &Turn<'_>) -> String {
+    let last = turn.earlier().iter().rev().find(|message| message.role == Role::Assistant);
+    let reply = last.map(ChatMessage::plain_text).unwrap_or_default();
+    let is_english = turn.language(&phrases()) == Language::English;
+    let quotations: Vec<&str> = reply.lines().filter(|line| line.contains('“')).collect();
+    if !quotations.is_empty() {
+        let intro = if is_english {
+            "I quoted this, from your messages or your documents:"
+        } else {
+            "Cité esto, de tus mensajes o de tus documentos:"
+        };
+        return format!("{intro}\n{}", quotations.join("\n"));
+    }
+    let calculated = results::calculations(turn.earlier()).pop();
+    let calculated = calculated.filter(|calculation| reply.ends_with(&format!("= {}", calculation.result)));
+    match (calculated, is_english) {
+        (Some(calculation), true) => format!("I calculated it: {} = {}", calculation.expression, calculation.result),
+        (Some(calculation), false) => format!("Lo calculé: {} = {}", calculation.expression, calculation.result),
+        (None, true) => "My answers are quotations of your messages and documents, and calculations.".to_owned(),
+        (None, false) => "Mis respuestas son citas de tus mensajes y documentos, y cálculos.".to_owned(),
+    }
 }
 
 /// Declines work that only a language model can do. If quotations answer the message, it is treated as a question: "door code please".

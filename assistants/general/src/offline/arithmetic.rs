@@ -11,7 +11,7 @@ use threadkeep::dialogue::Utterance;
 use super::results::{Calculation, calculations};
 use crate::evidence::sentences;
 use corrections::{UNITS, corrected};
-use grammar::phrase;
+use grammar::{difference, phrase};
 pub(super) use numbers::spelled;
 use numbers::{Item, Numbers, PRONOUNS, is_number, items, plain_numbers, tokens};
 
@@ -86,7 +86,7 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     if let Some(total) = total_with_share(&tokens, known) {
         return Some(total);
     }
-    if let Some(total) = of_last_numbers(&tokens, &numbers) {
+    if let Some(total) = of_last_numbers(&tokens, &numbers).or_else(|| to_pay(&tokens, &numbers)) {
         return Some(total);
     }
     let (mut items, mut refers) = items(&tokens, &numbers)?;
@@ -97,7 +97,8 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
         if first.is(&["take", "knock"]) && ends_open && count == 1 {
             items.push(Item::Number(last.clone()));
             refers = true;
-        } else if first.is(&["plus"]) && count == 1 && items.len() <= MAX_ADDED_WORDS {
+        } else if (first.is(&["plus"]) || is_on_top(&items)) && count == 1 && items.len() <= MAX_ADDED_WORDS {
+            let first = Item::Word("plus".to_owned());
             let added = items.iter().rev().find(|item| matches!(item, Item::Number(_)))?.clone();
             let is_share = items.iter().any(|item| item.is(&["percent"]));
             if !is_share {
@@ -107,6 +108,10 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
         }
     }
     let start = items.iter().position(|item| !item.is(&FILLERS) && !item.is(&[","]))?;
+    // "Put both together"
+    if items[start].is(&["put"]) && items.last().is_some_and(|item| item.is(&["together"])) {
+        items[start] = Item::Word("add".to_owned());
+    }
     let end = items.iter().rposition(|item| !item.is(&UNITS) && !item.is(&[","])).map_or(items.len(), |at| at + 1);
     // "Which of them", "the difference of" need their last word.
     let expression = phrase(items.get(start..end)?)?;
@@ -118,6 +123,55 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     (has_operation && (refers || requests || corrects || is_math(&items))).then_some(expression)
 }
 
+/// Whether a message ends like "with 10 euros shipping on top".
+fn is_on_top(items: &[Item]) -> bool {
+    let [.., before, last] = items else { return false };
+    items.iter().any(|item| item.is(&["with", "plus"]))
+        && (last.is(&["top"]) && before.is(&["on"]) || last.is(&["extra", "more"]))
+}
+
+/// Returns what is left of a stated price after a stated reduction, or with a stated addition: "it costs 60 euros and there is 10% off.
+/// What do I pay?"
+fn to_pay(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
+    let asks = tokens.iter().any(|token| matches!(&**token, "pay" | "cost" | "costs"))
+        && tokens.iter().any(|token| matches!(&**token, "what" | "much" | "whats"))
+        && tokens.iter().all(|token| {
+            FILLERS.contains(&token.as_str())
+                || matches!(
+                    &**token,
+                    "do" | "does"
+                        | "will"
+                        | "did"
+                        | "i"
+                        | "we"
+                        | "it"
+                        | "that"
+                        | "pay"
+                        | "cost"
+                        | "have"
+                        | "to"
+                        | "in"
+                        | "end"
+                        | "total"
+                )
+        });
+    let text = numbers.texts.iter().find(|text| !text.trim().is_empty()).filter(|_| asks)?;
+    let stated = numbers::tokens(text);
+    let [price] = &plain_numbers(text)[..] else { return None };
+    let percents: Vec<&String> = stated.windows(2).filter(|pair| pair[1] == "percent").map(|pair| &pair[0]).collect();
+    let [percent] = percents[..] else { return None };
+    let says = |known: &[&str]| stated.iter().any(|word| known.contains(&word.as_str()));
+    let sign = match (
+        says(&["off", "discount", "reduction", "cheaper"]),
+        says(&["vat", "tax", "tip", "service", "surcharge"]),
+    ) {
+        (true, false) => '-',
+        (false, true) if !says(&["including", "includes", "included", "incl"]) => '+',
+        _ => return None,
+    };
+    Some(format!("{price}*(1{sign}{percent}/100)"))
+}
+
 fn starts_with_question(text: &str) -> bool {
     let utterance = Utterance::new(text);
     matches!(utterance.word(0), "what" | "whats" | "how" | "and" | "so" | "cuanto")
@@ -125,19 +179,15 @@ fn starts_with_question(text: &str) -> bool {
 
 /// Whether words name an operation that nothing else means.
 fn is_math(items: &[Item]) -> bool {
-    items
-        .iter()
-        .any(|item| item.is(&["root", "sqrt", "squared", "cubed", "times", "percent", "percentage", "twice", "triple"]))
+    items.iter().any(|item| {
+        item.is(&["power", "root", "sqrt", "squared", "cubed", "times", "percent", "percentage", "twice", "triple"])
+    })
 }
 
 /// Returns the calculation for "by how much?" and for "how much is that together?"
 fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
     let words = tokens.iter().map(String::as_str).filter(|word| !FILLERS.contains(word) && *word != ",");
     let words: Vec<&str> = words.collect();
-    let difference = |one: &str, other: &str| {
-        let both = Item::Group(vec![one.to_owned(), other.to_owned()]);
-        phrase(&[Item::Word("difference".to_owned()), Item::Word("of".to_owned()), both])
-    };
     let is_change = |word: &&str| {
         let changes = ["by", "did", "go", "went", "up", "down", "rise", "fall", "change", "more", "less"];
         PRONOUNS.contains(word) || changes.contains(word)
@@ -150,11 +200,24 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
         };
     }
     let is_total =
-        |word: &&str| matches!(*word, "together" | "altogether" | "total" | "combined" | "everything" | "sum");
+        |word: &&str| matches!(*word, "together" | "altogether" | "total" | "combined" | "everything" | "sum" | "add");
+    let is_average = |word: &&str| matches!(*word, "average" | "mean" | "promedio" | "media");
+    // "How many km is that in total?"
+    let unit = words.iter().position(|word| *word == "many").and_then(|many| words.get(many + 1)).copied();
     let only_total = words.iter().all(|word| {
-        is_total(word) || PRONOUNS.contains(word) || matches!(*word, "those" | "they" | "all" | "in" | "of" | "both")
+        is_total(word)
+            || is_average(word)
+            || PRONOUNS.contains(word)
+            || unit == Some(*word)
+            || matches!(*word, "those" | "they" | "all" | "in" | "of" | "both" | "many" | "do" | "up" | "to")
     });
-    if !words.iter().any(is_total) || !only_total {
+    if only_total && words.iter().any(is_average) {
+        let numbers = numbers.groups.iter().find(|group| group.len() > 1)?;
+        return Some(format!("({})/{}", numbers.join("+"), numbers.len()));
+    }
+    // "Add that to the list" is no question.
+    let adds_up = !words.contains(&"add") || words.ends_with(&["add", "up", "to"]);
+    if !words.iter().any(is_total) || !only_total || !adds_up {
         return None;
     }
     match numbers.texts.iter().find(|text| plain_numbers(text).len() > 1) {
@@ -235,6 +298,17 @@ mod tests {
             ("square it", Some("30^2")),
             ("divide that plus 6 by 4", Some("(30+6)/4")),
             ("by how much?", Some("30-24")),
+            ("The boots cost 60 euros with a 10% discount. What do I pay?", Some("60*(1-10/100)")),
+            ("The boots cost 60 euros including 10% VAT. What do I pay?", None),
+            ("and with 5 euros postage on top?", Some("30+5")),
+            ("add up the last two results", Some("24+30")),
+            ("put both results together", Some("24+30")),
+            ("put both on the table", None),
+            ("how far apart are the two results?", Some("30-24")),
+            ("what's 2 to the power of 5?", Some("2^5")),
+            ("I ran 8 km and then 5 km. How many km is that in total?", Some("8+5")),
+            ("The rooms are 12, 15 and 18 square metres. What do they add up to?", Some("12+15+18")),
+            ("The rooms are 12, 15 and 18 square metres. And the average?", Some("(12+15+18)/3")),
             ("My wage is 2000. what's 10% of my wage?", Some("10/100*2000")),
             ("add the fee of 5 to that", Some("30+5")),
             ("take 20% off", Some("30*(1-20/100)")),
@@ -255,6 +329,8 @@ mod tests {
             ("90/4", "ok, by 6 then", Some("90/6")),
             ("90/4", "no, by three, Leo is not coming", Some("90/3")),
             ("(40/100*51)", "and 60%?", Some("(60/100*51)")),
+            ("(40/100*51)", "sorry, it's 45%", Some("(45/100*51)")),
+            ("(40/100*51)", "no, make that 45%", Some("(45/100*51)")),
             ("144/480*100", "and the other way round?", Some("480/144*100")),
             ("90/4", "oops, by 6 I meant", Some("90/6")),
             ("84/560*100", "and 126?", Some("126/560*100")),

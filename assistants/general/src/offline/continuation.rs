@@ -8,6 +8,7 @@ use threadkeep::{ChatMessage, Role, Value};
 
 use super::arithmetic;
 use super::lists;
+use super::results::calculations;
 use super::rewording::reworded;
 use crate::calculation::{self, CALCULATOR};
 use crate::clock::{CURRENT_TIME, zone_of};
@@ -21,7 +22,7 @@ const MAX_EARLIER: usize = 3;
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let complete = asked_calculation(message)
         .or_else(|| price_of_several(message))
-        .or_else(|| amount_at_a_price(message))
+        .or_else(|| amount_at_a_price(message, earlier))
         .or_else(|| calculation_in_words(message))
         .or_else(|| arithmetic::complete(message, earlier))
         .or_else(|| lists::named(message, earlier))
@@ -73,8 +74,8 @@ fn price_of_several(message: &str) -> Option<String> {
     }
 }
 
-/// Returns the calculation for "25 kg at 18.40, what's that".
-fn amount_at_a_price(message: &str) -> Option<String> {
+/// Returns the calculation for "25 kg at 18.40, what's that", or after a calculation "and 3 kg at 4.20".
+fn amount_at_a_price(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let folded = message.to_lowercase().replace(['\'', '’'], "");
     let asks = [
         "whats that",
@@ -97,14 +98,22 @@ fn amount_at_a_price(message: &str) -> Option<String> {
     };
     let is_spanish = ["cuanto", "cuánto", "en total"].iter().any(|word| folded.contains(word));
     let at = (1..pieces.len()).find(|at| matches!(pieces[*at], "at" | "@") || is_spanish && pieces[*at] == "a")?;
-    // At most two words for the unit: "3 hotel nights at 85".
-    let count = (at.saturating_sub(3)..at).rev().find(|count| is_amount(*count))?;
+    // At most three words for the unit: "3 hotel nights at 85", "6 bottles of wine at 8".
+    let count = (at.saturating_sub(4)..at).rev().find(|count| is_amount(*count))?;
     // In "dinner for 6 at 19.30, how much is the deposit?", the numbers are no product.
     let end = folded.trim_end_matches(|c: char| !c.is_alphanumeric());
-    let is_asked = asks.iter().any(|ask| end.ends_with(ask)) && is_amount(at + 1);
+    let continues = matches!(Utterance::new(message).word(0), "and" | "plus" | "y") && follows_result(earlier);
+    let is_asked = (continues || asks.iter().any(|ask| end.ends_with(ask))) && is_amount(at + 1);
     let has_more = (0..pieces.len()).filter(|piece| is_amount(*piece)).count() > 2;
     is_asked.then_some(())?;
     (!has_more).then(|| format!("{} * {}", amount(count).unwrap_or_default(), amount(at + 1).unwrap_or_default()))
+}
+
+/// Whether the last answer is the result of a calculation.
+fn follows_result(earlier: &[ChatMessage]) -> bool {
+    let reply = earlier.iter().rev().find(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
+    let result = calculations(earlier).pop().map(|calculation| calculation.result);
+    reply.zip(result).is_some_and(|(reply, result)| reply.ends_with(&format!("= {result}")))
 }
 
 /// Returns the calculation for "split 186.40 between 4" and "add 12.5% tip to 186.40".

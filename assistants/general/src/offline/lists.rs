@@ -104,9 +104,15 @@ fn change(text: &str, continues: bool) -> Option<Change> {
             return Some(Change { name: Some(name), adds: true, items: items(&text[words[list].span.end + 1..])? });
         }
         let last = word(words.len().checked_sub(1)?);
-        let is_addition =
+        let ends_so =
             matches!(last, "too" | "tambien") || words.len() > 2 && word(words.len() - 2) == "as" && last == "well";
-        let end = words.get(words.len() - if last == "well" { 2 } else { 1 })?.span.start;
+        // "Also sandpaper", "and hinges"
+        let begins_so = (0..start).any(|at| matches!(word(at), "and" | "also")) && is_item(&utterance, start);
+        let is_addition = ends_so || begins_so;
+        let end = match ends_so {
+            true => words.get(words.len() - if last == "well" { 2 } else { 1 })?.span.start,
+            false => text.len(),
+        };
         return (continues && is_addition && words.len() <= MAX_ITEM_WORDS + 2)
             .then(|| Some(Change { name: None, adds: true, items: items(&text[words[start].span.start..end])? }))
             .flatten();
@@ -136,6 +142,23 @@ fn change(text: &str, continues: bool) -> Option<Change> {
         None => text.len(),
     };
     continues.then(|| Some(Change { name: None, adds, items: items(text.get(begin..end)?)? })).flatten()
+}
+
+/// The maximum number of words in an item that "and" adds to a list.
+const MAX_ADDED_WORDS: usize = 3;
+
+/// Whether the words of a message from a position on only name a thing.
+fn is_item(message: &Utterance, start: usize) -> bool {
+    const OTHERS: [&str; 34] = [
+        "what", "when", "where", "who", "why", "how", "which", "that", "thats", "is", "are", "was", "were", "no",
+        "yes", "thanks", "thank", "sorry", "i", "im", "you", "we", "he", "she", "it", "its", "they", "remember",
+        "remind", "forget", "tell", "show", "list", "on",
+    ];
+    let words = &message.words()[start..];
+    (1..=MAX_ADDED_WORDS).contains(&words.len())
+        && !words
+            .iter()
+            .any(|word| OTHERS.contains(&word.folded.as_str()) || word.folded.starts_with(|c: char| c.is_ascii_digit()))
 }
 
 fn is_article(word: &str) -> bool {
@@ -238,6 +261,10 @@ mod tests {
         let earlier = conversation(&[
             "Add eggs, flour and brown sugar to my baking list",
             "butter too",
+            "and walnuts",
+            "oh, and also sugar pearls",
+            "please take the walnuts off again",
+            "and when does the shop open",
             "put a tent on the camping list",
             "what's on my baking list?",
             "please take the flour off my baking list",
@@ -245,10 +272,10 @@ mod tests {
         ]);
         let found = lists(&earlier);
         assert_eq!(found.len(), 2);
-        assert_eq!(found[1].items, ["eggs", "brown sugar", "butter", "vanilla"]);
+        assert_eq!(found[1].items, ["eggs", "brown sugar", "butter", "sugar pearls", "vanilla"]);
         for (text, expected) in [
-            ("what's on it now?", Some("eggs, brown sugar, butter, vanilla")),
-            ("how many things are on the list?", Some("4.")),
+            ("what's on it now?", Some("eggs, brown sugar, butter, sugar pearls, vanilla")),
+            ("how many things are on the list?", Some("5.")),
             ("is the flour still on it?", Some("No.")),
             ("are the eggs on my baking list?", Some("Yes.")),
             ("what's on the camping list", Some("a tent")),

@@ -68,7 +68,9 @@ const ALLERGY_CUES: [&str; 6] =
     ["i am allergic to", "im allergic to", "i m allergic to", "soy alergica a", "soy alergico a", "soy alergico al"];
 
 /// Phrases that precede what the user prefers.
-const PREFER_CUES: [&str; 9] = [
+const PREFER_CUES: [&str; 11] = [
+    "as a preference that i want",
+    "as a preference that i prefer",
     "i also prefer",
     "i prefer",
     "id prefer",

@@ -141,7 +141,8 @@ pub(super) fn reference_at(words: &[&str], start: usize, length: usize) -> Optio
 }
 
 /// Words that a question for results may contain beside references and nouns.
-const QUESTION_WORDS: [&str; 65] = [
+const QUESTION_WORDS: [&str; 66] = [
+    "or",
     "proper",
     "real",
     "valid",
@@ -229,12 +230,17 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     });
     let mut named = false;
     let mut found: Option<Reference> = None;
+    let mut alternative = None;
     let mut extreme = None;
     let mut at = 0;
     while at < words {
         match reference_at(&folded, at, length) {
             Some((reference, end, has_noun)) if found.is_none() => {
                 (found, at, named) = (Some(reference), end, named || has_noun);
+            }
+            // "Which is larger, the first or the third?"
+            Some((Reference::One(position), end, has_noun)) if alternative.is_none() => {
+                (alternative, at, named) = (Some(position), end, named || has_noun);
             }
             _ => {
                 let word = message.word(at);
@@ -258,7 +264,10 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     // "The results" without an ordinal are all of them; "what is the answer" asks about something else.
     let lists = message.words().iter().any(|word| word.folded.starts_with("result") && word.folded.ends_with('s'))
         || extreme.is_some();
-    let compares = extreme.is_some() && matches!(found, Some(Reference::Several(_)));
+    let compares = extreme.is_some() && (matches!(found, Some(Reference::Several(_))) || alternative.is_some());
+    if alternative.is_some() && !(compares && matches!(found, Some(Reference::One(_)))) {
+        return None;
+    }
     if !asks || !(named || compares || continues && found.is_some()) || found.is_none() && !lists {
         return None;
     }
@@ -272,15 +281,20 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
             Language::Spanish => format!("En esta conversación solo hay {length} resultados."),
         });
     };
+    let mut meant_results: Vec<&Calculation> = meant_results.iter().collect();
+    meant_results.extend(alternative.and_then(|position| known.get(position)));
     let by_value = |calculation: &&Calculation| calculation.result.parse::<f64>().ok();
     let chosen: Vec<&Calculation> = match extreme {
-        None => meant_results.iter().collect(),
+        None => meant_results,
         Some(is_largest) => {
             let order = |one: &&Calculation, other: &&Calculation| {
                 by_value(one).partial_cmp(&by_value(other)).unwrap_or(std::cmp::Ordering::Equal)
             };
-            let chosen =
-                if is_largest { meant_results.iter().max_by(order) } else { meant_results.iter().min_by(order) };
+            let chosen = if is_largest {
+                meant_results.into_iter().max_by(order)
+            } else {
+                meant_results.into_iter().min_by(order)
+            };
             chosen.into_iter().collect()
         }
     };
@@ -347,6 +361,8 @@ pub(super) mod tests {
             ("and what did the second calculation come to?", Some("30")),
             ("what were the last two results?", Some("7.5")),
             ("which result was the smallest?", Some("7.5")),
+            ("which was bigger, the first or the second result?", Some("24+6 = 30")),
+            ("which is lower, the first or the third result?", Some("30/4 = 7.5")),
             ("what is the last figure?", Some("7.5")),
             ("cuál fue el primer resultado?", Some("24")),
             ("what was the fifth result?", Some("only 3")),

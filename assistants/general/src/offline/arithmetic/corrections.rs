@@ -37,9 +37,9 @@ pub(super) const UNITS: [&str; 24] = [
 /// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
 /// swapped: "and the other way round?"
 pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 24] = [
+    const OPENINGS: [&str; 28] = [
         "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
-        "wait", "i", "meant", "mean", "rather", "so", "hm", "y", "perdon", "if",
+        "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if",
     ];
     let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
     let tokens = tokens(text);

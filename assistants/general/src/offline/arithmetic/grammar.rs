@@ -23,7 +23,16 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
         if let Some(to) = rest.iter().position(|item| item.is(&["to", "a"])) {
             return changed(&at(&rest[to + 1..])?, '+', &rest[..to]);
         }
-        return sum(rest);
+        // "Add up the last two", "add the last two up"
+        let is_up = |item: Option<&Item>| item.is_some_and(|item| item.is(&["up"]));
+        let rest = if is_up(rest.first()) { &rest[1..] } else { rest };
+        return sum(if is_up(rest.last()) { &rest[..rest.len() - 1] } else { rest });
+    }
+    // "How far apart are the two results?"
+    if first.is(&["far"]) && rest.first().is_some_and(|item| item.is(&["apart"])) {
+        let start = rest.iter().position(|item| item.is(&["are"]))? + 1;
+        let (one, other) = two(rest.get(start..)?)?;
+        return difference(&one, &other);
     }
     if first.is(&["divide", "split", "share", "divided"]) {
         let by = rest.iter().position(|item| item.is(&["by", "between", "among", "into", "entre", "with", "over"]))?;
@@ -34,9 +43,8 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
         return Some(format!("{}*{}", grouped(&at(&rest[..by])?), grouped(&at(&rest[by + 1..])?)));
     }
     if first.is(&["difference", "diferencia"]) {
-        let (one, other) = two(&rest[1..])?;
-        let is_larger = one.parse::<f64>().ok()? >= other.parse::<f64>().ok()?;
-        return Some(if is_larger { format!("{one}-{other}") } else { format!("{other}-{one}") });
+        let (one, other) = two(rest.get(1..)?)?;
+        return difference(&one, &other);
     }
     if first.is(&["average", "mean", "promedio", "media"]) {
         let of = rest.get(1..)?;
@@ -66,8 +74,7 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
         && first.is(&["more", "less", "bigger", "smaller", "higher", "lower"])
     {
         let is = rest.iter().position(|item| item.is(&["is", "was", "are"]))? + 1;
-        let group = vec![at(items.get(is + 1..than)?)?, at(&items[than + 1..])?];
-        return phrase(&[Item::Word("difference".to_owned()), Item::Word("of".to_owned()), Item::Group(group)]);
+        return difference(&at(items.get(is + 1..than)?)?, &at(&items[than + 1..])?);
     }
     // "The second as a percentage of the first"
     if let Some(share) = position(&["percentage", "percent"])
@@ -83,6 +90,12 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
         return Some(format!("{}/{}*100", at(&items[is + 1..])?, at(&items[of + 1..is])?));
     }
     at(items)
+}
+
+/// Returns the difference of two numbers.
+pub(super) fn difference(one: &str, other: &str) -> Option<String> {
+    let is_larger = one.parse::<f64>().ok()? >= other.parse::<f64>().ok()?;
+    Some(if is_larger { format!("{one}-{other}") } else { format!("{other}-{one}") })
 }
 
 /// Returns an expression in parentheses, unless it is a single number.
@@ -162,6 +175,15 @@ fn operand(items: &[Item]) -> Option<String> {
         }
         if next.is(&["cubed"]) && after.is_empty() {
             return Some(format!("{number}^3"));
+        }
+        // "3 to the power of 4"
+        if let [to, the, power, of, Item::Number(exponent)] = rest
+            && to.is(&["to"])
+            && the.is(&["the"])
+            && power.is(&["power"])
+            && of.is(&["of"])
+        {
+            return Some(format!("{number}^{exponent}"));
         }
         return calculation::whole(&written(items)?);
     }

@@ -12,7 +12,8 @@ use crate::evidence::sentences;
 pub(super) const PRONOUNS: [&str; 8] = ["that", "it", "this", "eso", "esto", "ello", "lo", "them"];
 
 /// Words after "the" that name no stated number.
-const NOT_NAMES: [&str; 24] = [
+const NOT_NAMES: [&str; 25] = [
+    "power",
     "first",
     "second",
     "third",
@@ -132,11 +133,12 @@ impl<'a> Numbers<'a> {
         };
         let results: Vec<String> =
             known.iter().rev().take(2).rev().map(|calculation| calculation.result.clone()).collect();
-        let texts = [own, quoted, stated].into_iter().filter(|numbers| numbers.len() > 1);
-        let groups = match known.len() == 2 || is_result {
-            true => std::iter::once(results).chain(texts).collect(),
-            false => texts.chain([results]).collect(),
+        let are_results_first = known.len() == 2 || is_result;
+        let groups = match are_results_first {
+            true => [own, results, quoted, stated],
+            false => [own, quoted, stated, results],
         };
+        let groups = groups.into_iter().filter(|numbers| numbers.len() > 1).collect();
         let of_user = earlier.iter().rev().filter(|message| message.role == Role::User);
         let stated = std::iter::once(before.to_owned())
             .chain(of_user.map(ChatMessage::plain_text).filter(|text| !is_question(text)))

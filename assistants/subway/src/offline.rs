@@ -114,7 +114,8 @@ fn declaration() -> OfflineModelBuilder {
         .kind("line", |message: &Utterance| SPEECH.find_each_line(message))
         .kind("listing", |message: &Utterance| SPEECH.find_listings(message))
         .kind("due", |message: &Utterance| {
-            SPEECH.find_due(message).into_iter().chain(conditions::first_of_line(message)).collect::<Vec<_>>()
+            let due = SPEECH.find_due(message).into_iter().chain(conditions::first_of_line(message));
+            due.chain(conditions::only_a_board(message)).take(1).collect::<Vec<_>>()
         })
         .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
@@ -149,6 +150,7 @@ fn declaration() -> OfflineModelBuilder {
         .pronoun("this station", "station")
         .pronoun("my station", "station")
         .pronoun("my stop", "station")
+        .pronoun("same place", "station")
         .pronoun("one of those", "lines")
         .pronoun("of those trains", "lines")
         .pronoun_of("that way", "direction", "station")

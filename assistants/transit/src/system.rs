@@ -78,7 +78,10 @@ impl System {
         let trimmed = || name.trim().to_owned();
         let views = |places: &[Place]| places.iter().map(|place| self.view_of(place)).collect::<Vec<_>>();
         match (self.names)().resolve_on(name, lines) {
-            Resolution::Certain(place) => Ok(StationMatch { view: self.view_of(&place), place, assumption: None }),
+            Resolution::Certain(place) => {
+                let place = self.on_lines_of_complex(place, lines);
+                Ok(StationMatch { view: self.view_of(&place), place, assumption: None })
+            }
             Resolution::Assumed { taken, others } => {
                 let view = self.view_of(&taken);
                 let assumption = Assumption { said: trimmed(), taken: view.clone(), others: views(&others) };
@@ -90,6 +93,19 @@ impl System {
             }
             Resolution::Unknown => Err(QueryError::UnknownStation { name: trimmed() }),
         }
+    }
+
+    /// Returns the stations of a place's complex at which the lines stop if they do not stop at the place itself: the G at "Lorimer St
+    /// (L)" stops at Metropolitan Av.
+    fn on_lines_of_complex(&self, place: Place, lines: &[&str]) -> Place {
+        let stops = |station: &Station| station.lines.iter().any(|line| lines.contains(&line.as_str()));
+        let is_here = place.stations.iter().filter_map(|id| self.station(id)).any(stops);
+        if is_here || lines.is_empty() {
+            return place;
+        }
+        let others = (self.network)().stations_of(&place.complex).filter(|station| stops(station));
+        let stations: Vec<String> = others.map(|station| station.id.clone()).collect();
+        if stations.is_empty() { place } else { Place { stations, ..place } }
     }
 
     /// Returns the places that a name can refer to, most likely first.

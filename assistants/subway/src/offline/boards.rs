@@ -7,12 +7,13 @@ use threadkeep_transit::offline::{
     at_station, away_from, line_ends, line_meeting, lines_of, lines_to, other_saved, station, station_info,
     stations_on_line, stops_at, with_saved,
 };
+use threadkeep_transit::wording::LAST_STOP;
 
 use super::corridor::{expresses_at, places};
 use super::speech::SPEECH;
 use super::trains::{REPORTED, first_reported, nth_train};
 use crate::direction::heading_of;
-use crate::place::find;
+use crate::place::{direction_at, find};
 use crate::service::usual_service;
 use crate::system::network;
 
@@ -196,15 +197,23 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
 }
 
 /// Whether words name a direction at the station of a call. The direction of an earlier board may not exist on another line: after the
-/// 7 to Manhattan, the G.
+/// 7 to Manhattan, the G; or no train leaves in it, because the line ends there.
 pub(super) fn is_direction(direction: &str, arguments: &Value) -> bool {
     let text = |name: &str| arguments[name].as_str().unwrap_or_default();
     let lines: Vec<&str> = arguments["line"].as_str().into_iter().collect();
     match find(text("station_name"), &lines) {
-        Ok(found) => heading_of(direction, &found.ids(), &lines).is_ok(),
+        Ok(found) => {
+            let ids = found.ids();
+            heading_of(direction, &ids, &lines).is_ok_and(|heading| leaves_towards(&heading, &ids))
+        }
         // The tool reports the unknown station.
         Err(_) => true,
     }
+}
+
+/// Whether trains leave any of the stations with a heading. At the end of a line, there is only the opposite one.
+fn leaves_towards(heading: &str, stations: &[&str]) -> bool {
+    stations.iter().any(|id| direction_at(id, heading) != LAST_STOP)
 }
 
 /// Returns the heading of the trains to a place to which the line of a call does not go, if other lines do from the same platforms: after
@@ -215,7 +224,8 @@ fn same_heading(direction: &str, arguments: &Value) -> Option<&'static str> {
     let shared =
         |id: &&str| network().find_station(id).is_some_and(|station| station.lines.iter().any(|own| own == line));
     let platforms: Vec<&str> = found.ids().into_iter().filter(shared).collect();
-    match heading_of(direction, &platforms, &[]).ok()?.as_str() {
+    let heading = heading_of(direction, &platforms, &[]).ok().filter(|heading| leaves_towards(heading, &platforms))?;
+    match heading.as_str() {
         "N" => Some("uptown"),
         "S" => Some("downtown"),
         _ => None,

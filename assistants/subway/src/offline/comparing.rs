@@ -115,9 +115,15 @@ fn find(outcome: &Outcome<'_>) -> Option<Corridor> {
     corridor::find(&CorridorQuery { from: &from, to: &to, transfer: transfer.as_deref(), lines: &lines })
 }
 
+/// Returns the lines to compare. A follow-up adds a line to the earlier ones: "and the D?" after "A or C".
 fn lines(outcome: &Outcome<'_>) -> Vec<String> {
-    let named = lines_of(&outcome.slots().value("rivals"));
-    if named.is_empty() { lines_of(&outcome.slots().value("lines")) } else { named }
+    let mut lines: Vec<String> = Vec::new();
+    for line in ["rivals", "lines"].iter().flat_map(|slot| lines_of(&outcome.slots().value(slot))) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
 }
 
 fn arguments(corridor: &Corridor) -> Value {

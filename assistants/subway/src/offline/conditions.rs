@@ -1,5 +1,7 @@
 //! Recognises directions in a message.
 
+use std::ops::Range;
+
 use threadkeep::dialogue::{Choice, Mention, Utterance};
 use threadkeep_transit::offline::{away_from, is_train_to};
 
@@ -102,6 +104,47 @@ pub(super) fn first_of_line(message: &Utterance) -> Vec<Mention> {
     at.map(mention).into_iter().collect()
 }
 
+/// Whether a message names only a borough to change the last question: "and Brooklyn?", "Queens then".
+fn is_all_that_changes(message: &Utterance, name: &Range<usize>) -> bool {
+    const CHANGING: [&str; 7] = ["and", "n", "or", "about", "then", "instead", "rather"];
+    const OTHER: [&str; 8] = ["ok", "okay", "so", "what", "how", "the", "please", "pls"];
+    let mut rest = (0..message.words().len()).filter(|at| !name.contains(at)).map(|at| message.word(at)).peekable();
+    let mut changes = false;
+    let is_known = rest.all(|word| {
+        changes |= CHANGING.contains(&word);
+        CHANGING.contains(&word) || OTHER.contains(&word)
+    });
+    is_known && changes && !matches!(message.word(name.start), "city" | "town")
+}
+
+/// Finds the first line in a message that names only lines with a direction, or to look them up again, which asks for the next trains
+/// whatever was asked before: "the R or the W, same place, uptown", "try the N at Ditmars again", "is the L back?".
+pub(super) fn only_a_board(message: &Utterance) -> Vec<Mention> {
+    const OTHER: [&str; 40] = [
+        "and", "n", "ok", "okay", "so", "then", "what", "about", "how", "the", "a", "an", "or", "from", "at", "there",
+        "here", "this", "that", "same", "place", "station", "stop", "instead", "please", "pls", "now", "next", "any",
+        "again", "try", "check", "retry", "once", "more", "line", "train", "trains", "back", "for",
+    ];
+    let (lines, count) = (runs(message), message.words().len());
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let (stations, directions) = (SPEECH.find_stations(message), directions(message));
+    let is_named = |at: usize| {
+        lines.iter().any(|run| run.words.contains(&at))
+            || stations.iter().chain(&directions).any(|found| found.words.contains(&at))
+    };
+    let returns = |at: usize| at == 0 && message.word(at) == "is" && message.word(count - 1) == "back";
+    let repeats = (0..count).any(|at| {
+        matches!(message.word(at), "again" | "retry") || message.word(at) == "once" && message.word(at + 1) == "more"
+    });
+    let is_board = (!directions.is_empty() || repeats || returns(0))
+        && stations.len() < 2
+        && (0..count).all(|at| is_named(at) || OTHER.contains(&message.word(at)) || returns(at));
+    let first = lines.first().filter(|_| is_board);
+    first.map(|run| Mention::incidental(run.words.clone(), vec![Choice::new(true, "next")])).into_iter().collect()
+}
+
 fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     if let Some((word, opposite)) = DIRECTIONS.iter().find(|(word, _)| *word == message.word(at)) {
         return Some(Mention::new(at..at + 1, vec![Choice::new(*word, *word).opposite_of(*opposite, *opposite)]));
@@ -124,7 +167,7 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
         message.word(name.end) == "bound" || is_train && !matches!(message.word(name.start), "city" | "town");
     // "Marcy, next Manhattan?"
     let is_last = || name.end == message.words().len() && at > 0 && message.word(at - 1) == "next";
-    if !is_after_cue && !is_bound && !is_last() {
+    if !is_after_cue && !is_bound && !is_last() && !is_all_that_changes(message, &name) {
         return None;
     }
     // "To the Brooklyn Museum" names a station, not a direction.
@@ -168,4 +211,31 @@ fn direction_at(message: &Utterance, at: usize) -> Option<Mention> {
     let (name, end) = (said, if is_bound { name.end + 1 } else { name.end });
     let away = format!("away from {name}");
     Some(Mention::new(at..end, vec![Choice::new(name, name).opposite_of(away.as_str(), away.as_str())]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_only_ask_for_a_board_are_found() {
+        let asks = |text: &str| !only_a_board(&Utterance::new(text)).is_empty();
+        for text in ["and the E or the M, same station, downtown?", "check the G at Nassau Av again", "is the Q back?"]
+        {
+            assert!(asks(text), "{text}");
+        }
+        for text in ["does the G go to Queens?", "the A or the C to 125th", "is the Q late", "how long on the 6 uptown"]
+        {
+            assert!(!asks(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_borough_alone_is_a_direction_in_a_follow_up() {
+        let found = |text: &str| directions(&Utterance::new(text)).len();
+        assert_eq!(found("and queens?"), 1);
+        assert_eq!(found("what about manhattan instead"), 1);
+        assert_eq!(found("queens"), 0);
+        assert_eq!(found("and in queens?"), 0);
+    }
 }

@@ -162,7 +162,10 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
             let is_capital = message.said(at..at + 1) == "A";
             let is_article =
                 matches!(before, "there" | "take" | "get" | "catch" | "is" | "need" | "want" | "miss" | "as" | "such");
-            is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at" | "to"))
+            // "A back to Manhattan", "A uptown?"
+            let is_directed = matches!(next, "from" | "towards" | "toward" | "uptown" | "downtown")
+                || next == "back" && matches!(message.word(at + 2), "to" | "towards" | "toward" | "from");
+            is_capital && (at > 0 || is_directed || matches!(next, "train" | "or" | "vs" | "at" | "to"))
                 || is_named_train && !is_article
         }
         "s" | "e" | "w" | "n" if is_number(next) => false,
@@ -194,6 +197,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
                         | "plus"
                         | "nah"
                         | "nope"
+                        | "any"
                 );
             let acts = matches!(
                 next,
@@ -211,6 +215,7 @@ fn means_a_line(message: &Utterance, at: usize) -> bool {
                     | "instead"
                     | "then"
                     | "still"
+                    | "yet"
                     | "too"
                     | "also"
                     | "there"
@@ -256,6 +261,9 @@ mod tests {
             ("the ride on the four from yankee stadium", &[&["4"]]),
             ("the one at 63rd, the four lines there", &[]),
             ("nah 7 after all", &[&["7"]]),
+            ("any 5 yet?", &[&["5"]]),
+            ("A back to Queens", &[&["A"]]),
+            ("A back door", &[]),
             ("7 willets point to manhattan", &[&["7"]]),
             ("all the stops of the franklin avenue shuttle", &[&["FS"]]),
             ("is the rockaway park shuttle on time", &[&["H"]]),

@@ -55,6 +55,11 @@ fn name_of(text: &str) -> Cow<'_, str> {
     if matches!(text, "high line" | "the high line") {
         return Cow::Borrowed("highline");
     }
+    // A message's "u" is read as "you".
+    let avenue = text.strip_suffix(" you").filter(|avenue| matches!(*avenue, "avenue" | "ave" | "av"));
+    if let Some(avenue) = avenue {
+        return Cow::Owned(format!("{avenue} u"));
+    }
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if is_number { Cow::Owned(format!("{text} St")) } else { Cow::Borrowed(text) }
 }
@@ -92,6 +97,8 @@ mod tests {
             ("is it faster to get to hogwarts", &[("hogwarts", 1)]),
             ("what time is the next train", &[]),
             ("trains at 50th st", &[("50th st", 3)]),
+            ("trains at Avenue U", &[("Avenue U", 3)]),
+            ("the 5 between Wall St and 125", &[("Wall St", 1), ("125", 1)]),
             ("between penn and yankee stadium", &[("penn", 1), ("yankee stadium", 1)]),
             ("translate hello to spanish", &[]),
             ("get me home from astor pl", &[("home", 1), ("astor pl", 1)]),

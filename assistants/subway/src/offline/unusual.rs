@@ -3,7 +3,7 @@
 use serde_json::json;
 use threadkeep::dialogue::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 use threadkeep_transit::Place;
-use threadkeep_transit::offline::{ENDS, station, with_saved};
+use threadkeep_transit::offline::{ENDS, lines_of, station, with_saved};
 
 use super::corridor::places;
 use super::speech::SPEECH;
@@ -54,7 +54,12 @@ pub(super) fn unknown_line() -> Intent {
 
 /// Finds words that ask whether names mean one station: "one and the same", "separate stations".
 pub(super) fn find_sameness(message: &Utterance) -> Vec<Mention> {
-    const PHRASES: [&[&str]; 8] = [
+    const PHRASES: [&[&str]; 13] = [
+        &["same", "complex"],
+        &["one", "complex"],
+        &["without", "leaving"],
+        &["without", "exiting"],
+        &["without", "going", "outside"],
         &["one", "station"],
         &["same", "station"],
         &["same", "subway", "station"],
@@ -65,11 +70,14 @@ pub(super) fn find_sameness(message: &Utterance) -> Vec<Mention> {
         &["one", "and", "the", "same"],
     ];
     let count = message.words().len();
-    let asks = matches!(message.word(0), "is" | "are") || matches!(message.word(1), "is" | "are");
+    let asks = (0..2).any(|at| matches!(message.word(at), "is" | "are" | "can" | "could"));
     let is_here = |at: usize| {
         PHRASES.iter().any(|phrase| phrase.iter().enumerate().all(|(i, word)| message.word(at + i) == *word))
     };
-    let at = (0..count).find(|at| is_here(*at)).filter(|_| asks && !SPEECH.find_stations(message).is_empty());
+    let at = (0..count).find(|at| is_here(*at)).filter(|_| asks);
+    // "Are they one station" has nothing to compare.
+    let is_about = || !SPEECH.find_stations(message).is_empty() || !SPEECH.find_lines(message).is_empty();
+    let at = at.filter(|_| is_about());
     at.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).into_iter().collect()
 }
 
@@ -79,10 +87,17 @@ pub(super) fn same_station() -> Intent {
         .decided_by("sameness", |_, _| true)
         // Without these words, the intent does not apply.
         .slot(Slot::required("sameness", "sameness").fresh().momentary())
-        .slot(Slot::required("from_station", "station").fresh())
+        .slot(
+            Slot::required("from_station", "station")
+                .carried_from("station_name")
+                .carried_from("station")
+                .asks("At which station?"),
+        )
         .slot(Slot::optional("to_station", "station"))
         .slot(Slot::optional("rivals", "rivals"))
-        .slot(Slot::optional("lines", "lines"));
+        .slot(Slot::optional("lines", "lines"))
+        // "From the L to the 4": the value of each mention has all lines.
+        .slot(Slot::optional("other_lines", "lines"));
     with_saved(intent, &ENDS)
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "from_station")?})))
         .says(whether_same)
@@ -108,11 +123,31 @@ fn whether_same(outcome: &Outcome<'_>) -> String {
             format!("{} ({})", view.name, view.lines.join(" "))
         })
         .collect();
-    match &names[..] {
-        [] => "I do not know these stations.".to_owned(),
-        [one] => format!("Yes, it is one station: {one}."),
-        several => format!("No, they are separate stations: {}.", several.join(" and ")),
+    let lines = lines_of(&outcome.slots().value("lines"));
+    match (&names[..], &meant[..]) {
+        ([], _) => "I do not know these stations.".to_owned(),
+        ([_], [place]) if !lines.is_empty() => whether_in_complex(&lines, place),
+        ([one], _) => format!("Yes, it is one station: {one}."),
+        (several, _) => format!("No, they are separate stations: {}.", several.join(" and ")),
     }
+}
+
+/// Says which of the lines stop in the complex of a place, where riders change without leaving it.
+fn whether_in_complex(lines: &[String], place: &Place) -> String {
+    let stop_of = |line: &String| {
+        network()
+            .stations_of(&place.complex)
+            .find(|station| station.lines.contains(line))
+            .map(|stop| stop.name.as_str())
+    };
+    let here = view_of(place).name;
+    let missing: Vec<&str> = lines.iter().filter(|line| stop_of(line).is_none()).map(String::as_str).collect();
+    if !missing.is_empty() {
+        return format!("No, the {} does not stop in the same complex as {here}.", missing.join(" and the "));
+    }
+    let stops: Vec<String> =
+        lines.iter().filter_map(|line| Some(format!("the {line} at {}", stop_of(line)?))).collect();
+    format!("Yes, it is one complex, with passages between the platforms: {}.", stops.join(", "))
 }
 
 #[cfg(test)]
@@ -134,6 +169,9 @@ mod tests {
     fn questions_about_one_station_are_recognised() {
         let asks = |text: &str| !find_sameness(&Utterance::new(text)).is_empty();
         assert!(asks("is Canal St on the 6 the same station as Canal St on the A?"));
+        assert!(asks("is the E in the same complex?"));
+        assert!(asks("can we get from the J to the 6 without going outside?"));
+        assert!(!asks("get to Canal St without leaving the bike behind"));
         assert!(!asks("next train from the same station"));
     }
 }

@@ -109,11 +109,20 @@ impl Speech {
     #[must_use]
     pub fn find_due(&self, message: &Utterance) -> Vec<Mention> {
         let count = message.words().len();
-        if has(message, &NOT_DUE) || (self.line_runs)(message).len() != 1 {
+        let is_named = || (self.line_runs)(message).len() == 1 || self.names_direct_ride(message);
+        if has(message, &NOT_DUE) || !is_named() {
             return Vec::new();
         }
         let last = count.checked_sub(1).filter(|at| matches!(message.word(*at), "when" | "whens"));
         last.map(|at| one(message, at, json!(true))).unwrap_or_default()
+    }
+
+    /// Whether a message names no line but two stations with a direct train: "from Dongan Hills to St George, when?"
+    fn names_direct_ride(&self, message: &Utterance) -> bool {
+        let stations = self.find_stations(message);
+        let [from, to] = &stations[..] else { return false };
+        let ([from], [to]) = (&from.choices[..], &to.choices[..]) else { return false };
+        (self.line_runs)(message).is_empty() && self.has_direct_ride(from, to, &json!(null))
     }
 
     /// Finds "to" in a message that only names a line and where it goes, "5 to Dyre?", which asks for the next train of that ride.
@@ -149,9 +158,21 @@ impl Speech {
             let stops = |at: usize| matches!(message.word(at), "stop" | "stops" | "call" | "calls" | "halt");
             (0..count).find(|at| asks(*at) && is_train(at + 1) && (at + 2..at + 5).any(stops))
         };
-        if has(message, &["how", "when", "which", "what", "where", "next", "how", "go"])
-            || self.area_in(message).is_some()
-        {
+        if has(message, &["how", "when", "which", "what", "where", "next", "how"]) || self.area_in(message).is_some() {
+            return Vec::new();
+        }
+        // "So it doesn't go to Howard Beach?"
+        let is_denied = |at: &usize| {
+            let goes = |at: usize| matches!(message.word(at), "go" | "stop" | "reach" | "serve" | "run" | "call");
+            matches!(message.word(*at), "it" | "that" | "this" | "they")
+                && matches!(message.word(at + 1), "doesnt" | "dont" | "wont")
+                && (at + 2..at + 4).any(goes)
+        };
+        let denied = (0..count).find(is_denied).filter(|_| message.text().contains('?'));
+        if let Some(at) = denied.filter(|_| !self.find_stations(message).is_empty()) {
+            return one(message, at, json!(true));
+        }
+        if has(message, &["go"]) {
             return Vec::new();
         }
         // "Is the Jubilee not there then?"

@@ -107,15 +107,14 @@ impl Speech {
     #[must_use]
     pub fn on_named_line(&self, here: &Choice, board: &Slots) -> Option<Choice> {
         let lines = lines_of(&board.value("lines"));
-        let [line] = &lines[..] else { return None };
         let name = here.value.as_str()?.split(" (").next()?;
-        if here.hints.is_empty() || here.hints.contains(line) {
+        if lines.is_empty() || here.hints.is_empty() || lines.iter().any(|line| here.hints.contains(line)) {
             return None;
         }
         let choices = self.choices_of(name, &lines);
         let [choice] = &choices[..] else { return None };
-        let is_on_line = choice.hints.contains(line);
-        is_on_line.then(|| self.nearest_to(&choices, here)).flatten()
+        let is_on_lines = lines.iter().all(|line| choice.hints.contains(line));
+        is_on_lines.then(|| self.nearest_to(&choices, here)).flatten()
     }
 
     /// Whether one of the lines, or any if none is given, goes from one place to another.
@@ -330,7 +329,8 @@ pub fn station_info(speech: &'static Speech, example: &str) -> Intent {
         )
         .slot(Slot::optional("every", "every").momentary())
         .slot(Slot::optional("step_free", "stepfree"))
-        .slot(Slot::optional("lines", "lines"));
+        // After "Bedford Av on the L", "and Union Square?" is about all of its platforms.
+        .slot(Slot::optional("lines", "lines").momentary());
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
         .says(move |outcome| {

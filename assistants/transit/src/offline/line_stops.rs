@@ -103,6 +103,8 @@ impl Speech {
         let line = found.first()?.name.as_str();
         let start = outcome.slots().get("start").and_then(|start| start.value.as_str().map(str::to_owned));
         let end = outcome.slots().get("end").and_then(|end| end.value.as_str().map(str::to_owned));
+        // The part of an earlier question does not matter.
+        let (start, end) = if asked.is_whole { (None, None) } else { (start, end) };
         if asked.of_end && start.is_none() {
             return Some(self.before_ends(line, &found, outcome.slots().label("direction")));
         }
@@ -202,6 +204,17 @@ impl Speech {
                 }
             }
         }
+        let mut terminals: Vec<&str> = Vec::new();
+        for end in lines.iter().flat_map(|line| &line.sequences).filter_map(|sequence| sequence.stations.last()) {
+            let station = &network.stations()[*end];
+            if self.area_of(station) == area && !terminals.contains(&station.name.as_str()) {
+                terminals.push(&station.name);
+            }
+        }
+        let terminals = match &terminals[..] {
+            [] => String::new(),
+            names => format!(" Trains of the line end in {area} at {}.", names.join(" and ")),
+        };
         let ends = || {
             let all = self.distinct_stations_in(lines, area);
             match (all.first(), all.last()) {
@@ -211,7 +224,10 @@ impl Speech {
         };
         match found.is_empty() {
             true => ends(),
-            false => format!("The {line}'s first stop in {area}, or the last when leaving it: {}.", found.join("; ")),
+            false => format!(
+                "The {line}'s first stop in {area}, or the last when leaving it: {}.{terminals}",
+                found.join("; ")
+            ),
         }
     }
 

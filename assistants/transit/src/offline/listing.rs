@@ -24,12 +24,15 @@ pub(super) struct Listing {
     /// Whether it is the stop before the last one: "just before the terminus".
     #[serde(default)]
     pub(super) of_end: bool,
+    /// Whether it is the number of all stops of the line, whatever part of it was asked about before: "how many stations does it have".
+    #[serde(default)]
+    pub(super) is_whole: bool,
 }
 
 impl Listing {
     /// Whether it is only the number of all stops.
     pub(super) fn is_bare_count(&self) -> bool {
-        self.pick == Pick::Count && self.area.is_none() && !self.step_free && !self.is_between
+        self.pick == Pick::Count && self.area.is_none() && !self.step_free && !self.is_between && !self.is_whole
     }
 }
 
@@ -141,8 +144,14 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
     let step_free = ["accessible", "step free", "elevator", "elevators", "lift", "lifts", "wheelchair"]
         .iter()
         .any(|phrase| find_phrase(message, phrase).is_some());
-    let with =
-        |pick: Pick, follows: bool| Listing { area: name.clone(), pick, follows, is_between, step_free, of_end: false };
+    let with = |pick: Pick, follows: bool| Listing {
+        area: name.clone(),
+        pick,
+        follows,
+        is_between,
+        step_free,
+        ..Listing::default()
+    };
     if let Some((words, pick)) = beside_it(message) {
         return Some((words, with(pick, true)));
     }
@@ -155,7 +164,8 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
         let end = words.end;
         let of_end = pick == Pick::Before
             && (end..end + 2).any(|at| matches!(message.word(at), "terminus" | "end" | "terminal" | "last" | "final"));
-        return Some((words, Listing { of_end, ..with(pick, false) }));
+        let follows = message.word(words.start) == "the";
+        return Some((words, Listing { of_end, ..with(pick, follows) }));
     }
     if let Some(words) = nearest(message) {
         return Some((words, Listing { step_free: true, ..with(Pick::Nearest, false) }));
@@ -168,7 +178,8 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
         return Some((words, with(if counts { Pick::Count } else { Pick::All }, true)));
     }
     if let Some(words) = counted(message) {
-        return Some((words, with(Pick::Count, false)));
+        let is_whole = counts_whole_line(message, words.end);
+        return Some((words, Listing { is_whole, ..with(Pick::Count, false) }));
     }
     if let Some(words) = all_stops(message) {
         return Some((words, with(Pick::All, false)));
@@ -224,6 +235,23 @@ fn counted(message: &Utterance) -> Option<Range<usize>> {
                 && !rest.clone().any(|at| matches!(message.word(at), "from" | "to"))
     });
     (is_noun && is_whole).then_some(words.start..words.end + 1)
+}
+
+/// Whether a question for a number of stations is about a whole line: "does the L have", "are there on the railway".
+fn counts_whole_line(message: &Utterance, start: usize) -> bool {
+    let rest = start..message.words().len();
+    let names_part = rest.clone().any(|at| {
+        matches!(message.word(at), "after" | "before" | "from" | "to" | "past" | "until" | "between" | "left")
+    });
+    let names_line = |at: usize| {
+        (at + 1..at + 4)
+            .any(|at| matches!(message.word(at), "railway" | "shuttle" | "line") || message.word(at) == "whole")
+    };
+    !names_part
+        && rest.clone().any(|at| {
+            matches!(message.word(at), "have" | "has") && message.word(start.saturating_sub(1)) == "stations"
+                || message.word(at) == "on" && names_line(at)
+        })
 }
 
 /// "which of them", "any of those", "how many is that in total"
@@ -284,7 +312,12 @@ fn neighbour(message: &Utterance) -> Option<Range<usize>> {
                 matches!(message.word(at + 1), "that" | "this" | "it" | "the" | "then" | "i" | "we" | "my" | "work");
             matches!(message.word(noun), "what" | "whats" | "which") && noun < 2 && !refers
         };
-        let is_asked = is_stop || asks() && (start < at || message.word(noun) == "whats");
+        // "And the one before Myrtle?" follows a question about another stop.
+        let is_one = || {
+            let leads = |at: usize| matches!(message.word(at), "and" | "n" | "ok" | "what" | "whats" | "about" | "is");
+            message.word(start) == "one" && message.word(noun) == "the" && (0..noun).all(leads)
+        };
+        let is_asked = is_stop || is_one() || asks() && (start < at || message.word(noun) == "whats");
         is_asked.then_some(noun..at + 1)
     })
 }

@@ -390,7 +390,8 @@ fn runs_of(message: &Utterance, lines: &[LineRun], known: &[Mention]) -> Vec<Ran
     };
     let mut runs: Vec<Range<usize>> = Vec::new();
     for at in 0..message.words().len().min(MAX_WORDS) {
-        let is_other_word = is_ordinary(message.word(at)) && !is_far_of_a_name(message, at);
+        let is_other_word =
+            is_ordinary(message.word(at)) && !is_far_of_a_name(message, at) && !is_letter_of_avenue(message, at);
         if is_line(at) || is_other_word || is_amount(message, at) {
             continue;
         }
@@ -407,6 +408,11 @@ fn is_far_of_a_name(message: &Utterance, at: usize) -> bool {
     let is_measure = at > 0 && matches!(message.word(at - 1), "how" | "too" | "so" | "as" | "that" | "very" | "not");
     let next = message.word(at + 1);
     message.word(at) == "far" && !is_measure && !next.is_empty() && !is_ordinary(next)
+}
+
+/// Whether a letter belongs to the name of an avenue: the "U" in "Avenue U", which otherwise stands for "you".
+fn is_letter_of_avenue(message: &Utterance, at: usize) -> bool {
+    message.said(at..at + 1).len() == 1 && at > 0 && matches!(message.word(at - 1), "avenue" | "ave" | "av")
 }
 
 /// Whether a word is the number in "20 min".
@@ -462,8 +468,13 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let is_named = matches!(before, "meant" | "mean" | "said")
         || before == "is" && follows_a_key(message, words.start - 1)
         || SAVED_PLACES.iter().any(|(word, _)| *word == before) && sets_key();
-    let is_expected =
-        PLACE_CUES.contains(&before) || is_named || matches!(message.word(run.end), "to" | "from" | "instead");
+    // "Between Grand Central and 125"
+    let ends_range =
+        before == "and" && (0..words.start).any(|at| message.word(at) == "between") && words.end == run.end;
+    let is_expected = PLACE_CUES.contains(&before)
+        || is_named
+        || ends_range
+        || matches!(message.word(run.end), "to" | "from" | "instead");
     let is_corrected = CORRECTION_WORDS.contains(&before);
     let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());

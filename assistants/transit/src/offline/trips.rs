@@ -49,9 +49,16 @@ fn from_station(speech: &'static Speech) -> Slot {
         .asks("From which station?")
         .narrowed_by(move |choices, slots| speech.on_lines_or_connected(choices, slots, "to_station"))
         .narrowing_assumed()
+        .preferred_for(|place, slots| replaces_unknown(place, slots, ENDS[0]))
         .complemented_by(|slots| other_saved(slots, "to_station"))
         .pronoun_from("to_station")
         .carried_from("station_name")
+}
+
+/// Whether a known place of a follow-up replaces a name that no station has: "sorry, Borough Hall" after "from Hogwarts to Astor Place".
+fn replaces_unknown(place: &Choice, slots: &Slots, end: &str) -> bool {
+    let is_known = |choice: &Choice| !choice.hints.is_empty();
+    is_known(place) && slots.get(end).is_some_and(|named| named.value.is_string() && !is_known(named))
 }
 
 /// Returns the other saved place as the start of a trip: a trip to work starts at home.
@@ -177,6 +184,8 @@ impl Speech {
     /// other end of the trip.
     #[must_use]
     pub fn on_lines_or_connected(&self, choices: &[Choice], slots: &Slots, other_end: &str) -> Vec<Choice> {
+        let apart = self.apart_from(choices, slots, other_end);
+        let choices = if apart.is_empty() { choices } else { &apart };
         let on_lines = on_lines(choices, slots);
         let avoided = lines_of(&slots.value("avoid_lines"));
         if !avoided.is_empty() {
@@ -193,7 +202,20 @@ impl Speech {
             |hint: &String| (self.system.network)().lines().iter().any(|line| line.name == *hint || line.id == *hint);
         let shares_line =
             |choice: &&Choice| choice.hints.iter().filter(|hint| is_line(hint)).any(|line| other.hints.contains(line));
-        choices.iter().filter(shares_line).cloned().collect()
+        let connected: Vec<Choice> = choices.iter().filter(shares_line).cloned().collect();
+        if connected.is_empty() { apart } else { connected }
+    }
+
+    /// Returns the meanings of a name that are not in the complex of the other end of the trip, if the name also means that complex.
+    fn apart_from(&self, choices: &[Choice], slots: &Slots, other_end: &str) -> Vec<Choice> {
+        let complex = |choice: &Choice| {
+            let place = self.system.places(choice.value.as_str()?).into_iter().next()?;
+            Some(place.complex)
+        };
+        let Some(other) = slots.get(other_end).and_then(complex) else { return Vec::new() };
+        let apart: Vec<Choice> =
+            choices.iter().filter(|choice| complex(choice).as_ref() != Some(&other)).cloned().collect();
+        if apart.len() < choices.len() { apart } else { Vec::new() }
     }
 
     /// Returns the destination of a trip as the direction for a departure board, if the trip starts at the board's

@@ -152,7 +152,7 @@ fn is_item(message: &Utterance, start: usize) -> bool {
     const OTHERS: [&str; 34] = [
         "what", "when", "where", "who", "why", "how", "which", "that", "thats", "is", "are", "was", "were", "no",
         "yes", "thanks", "thank", "sorry", "i", "im", "you", "we", "he", "she", "it", "its", "they", "remember",
-        "remind", "forget", "tell", "show", "list", "on",
+        "remind", "forget", "me", "show", "list", "on",
     ];
     let words = &message.words()[start..];
     (1..=MAX_ADDED_WORDS).contains(&words.len())

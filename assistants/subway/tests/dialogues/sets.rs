@@ -161,6 +161,18 @@ async fn dialogues_of_the_twentieth_set_pass() {
     check(&Set { text: include_str!("sets/set-20.json"), least_percent: 77 }).await;
 }
 
+/// 143 of 180 turns passed in the first run.
+#[tokio::test]
+async fn dialogues_of_the_twenty_first_set_pass() {
+    check(&Set { text: include_str!("sets/set-21.json"), least_percent: 92 }).await;
+}
+
+/// 136 of 178 turns passed in the first run.
+#[tokio::test]
+async fn dialogues_of_the_twenty_second_set_pass() {
+    check(&Set { text: include_str!("sets/set-22.json"), least_percent: 75 }).await;
+}
+
 /// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

@@ -158,3 +158,25 @@ async fn when_the_user_is_somewhere_is_where_the_trip_ends() {
     let (calls, _) = conversation.ask("if I leave Bowling Green on the 4 at 3 pm when am I at Borough Hall?").await;
     assert!(calls.iter().any(|call| call.contains(r#""to_station":"Borough Hall""#)), "{calls:?}");
 }
+
+#[tokio::test]
+async fn a_known_station_replaces_an_unknown_one() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("how do i get from Narnia to Kosciuszko St").await;
+    let (calls, reply) = conversation.ask("oops, Bowling Green").await;
+    let is_trip = |call: &String| {
+        call.contains(r#""from_station":"Bowling Green""#) && call.contains(r#""to_station":"Kosciuszko St""#)
+    };
+    assert!(calls.iter().any(is_trip), "{calls:?}: {reply}");
+}
+
+#[tokio::test]
+async fn a_line_with_a_direction_asks_for_a_board_after_a_trip() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.ask("how do i get from jay st to astor pl").await;
+    let (calls, reply) = conversation.ask("and the F, same place, towards Brooklyn?").await;
+    assert!(calls.len() == 1 && calls[0].starts_with("get_train_arrivals"), "{calls:?}: {reply}");
+    assert!(calls[0].contains("Jay St"), "{calls:?}: {reply}");
+}

@@ -158,7 +158,7 @@ impl Speech {
             let stops = |at: usize| matches!(message.word(at), "stop" | "stops" | "call" | "calls" | "halt");
             (0..count).find(|at| asks(*at) && is_train(at + 1) && (at + 2..at + 5).any(stops))
         };
-        if has(message, &["how", "when", "which", "what", "where", "next", "how"]) || self.area_in(message).is_some() {
+        if has(message, &["how", "when", "which", "what", "where", "next"]) || self.area_in(message).is_some() {
             return Vec::new();
         }
         // "So it doesn't go to Howard Beach?"

@@ -408,6 +408,8 @@ mod tests {
             ("which R stops do i pass between the two", Some(("which R stops", Pick::All, false))),
             ("yo wats the 3 stop at right after 96", Some(("stop at right after", Pick::After, false))),
             ("does this thing go into manhattan at all", Some(("go into manhattan", Pick::Whether, false))),
+            ("how many stations does it have", Some(("how many stations", Pick::Count, false))),
+            ("and the one before Oval?", Some(("the one before", Pick::Before, true))),
             ("what stops at canal", None),
             ("how many stops is it", None),
             ("is there a stop in manhattan", None),

@@ -126,8 +126,7 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
 /// Whether a message ends like "with 10 euros shipping on top".
 fn is_on_top(items: &[Item]) -> bool {
     let [.., before, last] = items else { return false };
-    items.iter().any(|item| item.is(&["with", "plus"]))
-        && (last.is(&["top"]) && before.is(&["on"]) || last.is(&["extra", "more"]))
+    items.iter().any(|item| item.is(&["with", "plus"])) && last.is(&["top"]) && before.is(&["on"])
 }
 
 /// Returns what is left of a stated price after a stated reduction, or with a stated addition: "it costs 60 euros and there is 10% off.
@@ -301,6 +300,8 @@ mod tests {
             ("The boots cost 60 euros with a 10% discount. What do I pay?", Some("60*(1-10/100)")),
             ("The boots cost 60 euros including 10% VAT. What do I pay?", None),
             ("and with 5 euros postage on top?", Some("30+5")),
+            // Two more persons, not euros.
+            ("and with 2 more?", None),
             ("add up the last two results", Some("24+30")),
             ("put both results together", Some("24+30")),
             ("put both on the table", None),

@@ -15,6 +15,9 @@ use crate::web;
 /// The crate that is compiled to the package, and the files that are published with it.
 const CRATE: &str = "threadkeep-browser";
 const FILES: &str = "crates/browser/npm";
+/// The crate that is the engine of the page without a server, and the folder from which the page's build copies it.
+const PAGE_ENGINE: &str = "threadkeep-offline-page";
+const ENGINE_FOLDER: &str = "web/public/offline/engine";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -37,7 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Runs the suite, and tests the package in a debug build. If the compiler, Node.js or Chromium is missing, returns the reason.
-fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<Option<String>> {
+pub(crate) fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<Option<String>> {
     let compiler = match prepare(workspace)? {
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Some(reason)),
@@ -59,11 +62,7 @@ fn build_package(workspace: &Workspace, filter: Option<&str>) -> Result<Option<S
         Ok(compiler) => compiler,
         Err(reason) => return Ok(Some(reason)),
     };
-    let mut build = compiler.cargo("build", workspace)?;
-    // A page loads the whole module before it can do anything, so size matters more than speed.
-    build.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s").env("CARGO_PROFILE_RELEASE_PANIC", "abort");
-    cargo::run(build.args(["-p", CRATE, "--lib", "--release"]))?;
-    let module = workspace.target_directory.join("wasm").join(TARGET).join("release/threadkeep_browser.wasm");
+    let module = build_module(workspace, &compiler, CRATE, Profile::Release)?;
     let package = workspace.target_directory.join("browser-package");
     if package.exists() {
         fs::remove_dir_all(&package)?;
@@ -73,6 +72,63 @@ fn build_package(workspace: &Workspace, filter: Option<&str>) -> Result<Option<S
     test(workspace, "package.mjs", &package, filter)?;
     println!("the package is in {}", workspace.relative(&package));
     Ok(None)
+}
+
+/// How a module is compiled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Profile {
+    /// Quickly, for tests.
+    Debug,
+    /// As it is published.
+    Release,
+}
+
+/// Builds the library of a crate. Returns the module.
+fn build_module(workspace: &Workspace, compiler: &Compiler, name: &str, profile: Profile) -> Result<PathBuf> {
+    let mut build = compiler.cargo("build", workspace)?;
+    let folder = match profile {
+        Profile::Debug => "debug",
+        Profile::Release => {
+            // A page loads the whole module before it can do anything, so size matters more than speed.
+            build.env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "s").env("CARGO_PROFILE_RELEASE_PANIC", "abort");
+            build.arg("--release");
+            "release"
+        }
+    };
+    cargo::run(build.args(["-p", name, "--lib"]))?;
+    let file = format!("{}.wasm", name.replace('-', "_"));
+    Ok(workspace.target_directory.join("wasm").join(TARGET).join(folder).join(file))
+}
+
+/// Builds the engine of the page without a server into the folder from which the page's build copies it. If the compiler is missing,
+/// returns the reason; the page is then built without its offline variant.
+pub(crate) fn build_page_engine(workspace: &Workspace, profile: Profile) -> Result<Option<String>> {
+    let folder = workspace.root.join(ENGINE_FOLDER);
+    if folder.exists() {
+        fs::remove_dir_all(&folder)?;
+    }
+    let compiler = match Compiler::install(workspace)? {
+        Ok(compiler) => compiler,
+        Err(reason) => return Ok(Some(reason)),
+    };
+    let module = build_module(workspace, &compiler, PAGE_ENGINE, profile)?;
+    let generated = workspace.target_directory.join("wasm/page-engine");
+    write_module(workspace, &module, &generated)?;
+    fs::create_dir_all(&folder)?;
+    for entry in fs::read_dir(&generated)? {
+        let path = entry?.path();
+        // The page has its own declarations of the types that it uses.
+        if path.extension().is_some_and(|extension| extension == "js" || extension == "wasm") {
+            fs::copy(&path, folder.join(path.file_name().unwrap_or_default()))?;
+        }
+    }
+    Ok(None)
+}
+
+/// Removes the engine, so that the page is built without its offline variant.
+pub(crate) fn remove_page_engine(workspace: &Workspace) -> Result<()> {
+    let folder = workspace.root.join(ENGINE_FOLDER);
+    if folder.exists() { Ok(fs::remove_dir_all(folder)?) } else { Ok(()) }
 }
 
 /// Installs what building and testing need.

@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 use crate::cargo::{self, Workspace};
 use crate::test;
-use crate::{deny, layers, wasm, web, words};
+use crate::{browser, deny, layers, wasm, web, words};
 
 const FACADE: &str = "threadkeep";
 
@@ -28,6 +28,7 @@ enum Action {
     Deny,
     Web,
     Browser,
+    Engine,
     Tests,
 }
 
@@ -96,6 +97,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
     steps.push(Step { name: "licences, bans, sources, advisories".to_owned(), action: Action::Deny });
     steps.push(Step { name: "web page".to_owned(), action: Action::Web });
     steps.push(Step { name: "web page in a browser".to_owned(), action: Action::Browser });
+    steps.push(Step { name: "engine in a browser".to_owned(), action: Action::Engine });
     steps.push(Step { name: "tests".to_owned(), action: Action::Tests });
     steps
 }
@@ -135,6 +137,11 @@ fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>)
         }
         Action::Browser => {
             if let Some(reason) = web::check_in_browser(workspace)? {
+                return Ok(Verdict::Skipped(reason));
+            }
+        }
+        Action::Engine => {
+            if let Some(reason) = browser::run_suite(workspace, None)? {
                 return Ok(Verdict::Skipped(reason));
             }
         }

@@ -16,8 +16,8 @@ use crate::cargo::{self, Workspace};
 use crate::debian;
 
 pub(crate) const TARGET: &str = "wasm32-unknown-unknown";
-/// The library with the store for browsers, and the package for pages.
-const CRATES: [&str; 9] = [
+/// The library with the store for browsers, the package for pages, and the engine of the page without a server.
+const CRATES: [&str; 12] = [
     "threadkeep-core",
     "threadkeep-context",
     "threadkeep-graph",
@@ -27,6 +27,9 @@ const CRATES: [&str; 9] = [
     "threadkeep-agent",
     "threadkeep-store-indexeddb",
     "threadkeep-browser",
+    "threadkeep-api",
+    "threadkeep-general",
+    "threadkeep-offline-page",
 ];
 /// Debian packages of the compiler and the source of its standard library.
 const COMPILER: [&str; 3] = ["rustc-web", "rust-web-src", "libstd-rust-web-dev"];
@@ -84,6 +87,8 @@ impl Compiler {
         command.env("RUSTC", self.folder.join("usr/bin/rustc")).env("LD_LIBRARY_PATH", libraries(&self.folder)?);
         // Debian's compiler has no linker for wasm32.
         command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker()?);
+        // A page loads the whole module, and a browser reads no debug information from it.
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         // Allows `-Z` on a stable compiler.
         command.env("RUSTC_BOOTSTRAP", "1");
         Ok(command)

@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, anyhow, ensure};
 
+use crate::browser::{self, Profile};
 use crate::cargo::{self, Workspace};
 use crate::debian;
 
@@ -19,6 +20,9 @@ const CHROMIUM: &str = "chromium";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
+    /// Also build the page that runs without a server, with its engine compiled to WebAssembly (needs Debian)
+    #[arg(long)]
+    offline: bool,
     /// Also check the page: lint, types, unit tests, size, and end-to-end tests in a browser
     #[arg(long)]
     check: bool,
@@ -30,6 +34,12 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     if !args.check {
         let reason = node_problem();
         ensure!(reason.is_none(), "the page cannot be built: {}", reason.unwrap_or_default());
+        if args.offline {
+            let reason = browser::build_page_engine(&workspace, Profile::Release)?;
+            ensure!(reason.is_none(), "the engine cannot be built: {}", reason.unwrap_or_default());
+        } else {
+            browser::remove_page_engine(&workspace)?;
+        }
         build(&workspace)?;
         println!("the page is in web/dist; `cargo build` embeds it in the program");
         return Ok(ExitCode::SUCCESS);
@@ -42,11 +52,14 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Builds the page, then the program with the given cargo arguments, and checks the page's code. If Node.js is missing, skips
-/// the checks and returns the reason.
+/// Builds the page with its engine, then the program with the given cargo arguments, and checks the page's code. If Node.js is
+/// missing, skips the checks and returns the reason.
 pub(crate) fn check(workspace: &Workspace, build_program: &[&str]) -> Result<Option<String>> {
     if let Some(reason) = node_problem() {
         return Ok(Some(reason));
+    }
+    if let Some(reason) = browser::build_page_engine(workspace, Profile::Debug)? {
+        println!("web: without the offline page: {reason}");
     }
     build(workspace)?;
     npm(workspace, &["run", "--silent", "size"])?;

@@ -6,7 +6,9 @@ use threadkeep_memory::MemoryError;
 use wasm_bindgen::JsValue;
 
 /// Translates the error of a result.
-pub(crate) trait ToJs<T> {
+pub trait ToJs<T> {
+    /// Returns the value, or the error as an `Error` with a `code`.
+    #[expect(clippy::missing_errors_doc, reason = "it converts an error")]
     fn to_js(self) -> Result<T, JsValue>;
 }
 
@@ -23,11 +25,12 @@ impl<T> ToJs<T> for Result<T, StoreError> {
 }
 
 /// Returns the error for an invalid argument.
-pub(crate) fn invalid(field: &str, reason: &str) -> JsValue {
+pub fn invalid(field: &str, reason: &str) -> JsValue {
     error_with_code("invalid_request", &format!("invalid {field}: {reason}"))
 }
 
-fn error_with_code(code: &str, message: &str) -> JsValue {
+/// Creates an error with a code.
+pub fn error_with_code(code: &str, message: &str) -> JsValue {
     let error = Error::new(message);
     error.set_name("ThreadkeepError");
     // Setting a property of a new object cannot fail.

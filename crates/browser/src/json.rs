@@ -1,7 +1,5 @@
 //! The objects that pages pass and receive (`types.ts`). Messages have the form of an export, threads that of the server's API.
 
-use js_sys::JSON;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use threadkeep_context::Report;
@@ -14,50 +12,9 @@ use threadkeep_memory::{
     AppendOptions, Appended, AssembledContext, Draft, Hit, ImportReport, RecallOptions, RecalledMessage, SearchOptions,
     SearchResults, Snippet, ThreadEvent, ThreadUpdate,
 };
-use wasm_bindgen::JsValue;
-
-use crate::error::invalid;
 
 /// The default number of recalled messages, and of hits of a search.
 const FOUND: usize = 10;
-
-/// Parses a plain object; `undefined` is an empty one. `name` names the argument in the error.
-pub(crate) fn from_js<T: DeserializeOwned>(name: &str, value: &JsValue) -> Result<T, JsValue> {
-    let text = if value.is_undefined() || value.is_null() {
-        "{}".to_owned()
-    } else {
-        let text = JSON::stringify(value)?;
-        // `stringify` returns `undefined` for a function.
-        text.as_string().unwrap_or_else(|| "null".to_owned())
-    };
-    serde_json::from_str(&text).map_err(|error| invalid(name, &error.to_string()))
-}
-
-/// Parses a plain object into a type that ignores unknown fields, and rejects them nevertheless.
-pub(crate) fn from_js_checked<T: DeserializeOwned + Serialize>(name: &str, value: &JsValue) -> Result<T, JsValue> {
-    let given: Value = from_js(name, value)?;
-    let parsed: T = from_js(name, value)?;
-    let known = serde_json::to_value(&parsed).map_err(|error| invalid(name, &error.to_string()))?;
-    match find_unknown_field(&given, &known) {
-        Some(path) => Err(invalid(name, &format!("unknown field `{path}`"))),
-        None => Ok(parsed),
-    }
-}
-
-/// Returns the path of a field of an object that is not in the serialized form of what was parsed from the object.
-fn find_unknown_field(given: &Value, known: &Value) -> Option<String> {
-    let (Value::Object(given), Value::Object(known)) = (given, known) else { return None };
-    given.iter().find_map(|(field, value)| match known.get(field) {
-        None => Some(field.clone()),
-        Some(known) => find_unknown_field(value, known).map(|rest| format!("{field}.{rest}")),
-    })
-}
-
-/// Creates a plain object.
-pub(crate) fn to_js(value: &impl Serialize) -> Result<JsValue, JsValue> {
-    let text = serde_json::to_string(value).map_err(|error| invalid("result", &error.to_string()))?;
-    JSON::parse(&text)
-}
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]

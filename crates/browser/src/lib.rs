@@ -5,21 +5,23 @@
 //! are plain objects (`json.rs`), and errors are `Error`s with a `code` (`error.rs`). `types.ts` declares them.
 #![warn(missing_docs)]
 
-mod error;
+pub mod convert;
+pub mod error;
 mod json;
 mod platform;
+mod tabs;
 
 use std::future::pending;
 use std::io::Cursor;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::channel::oneshot;
 use futures::future::{Either, select};
+use futures::{Stream, StreamExt};
 use js_sys::Function;
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Bound, MessageQuery, MetadataFilter, OnCorrupt, ThreadQuery};
+use threadkeep_core::{Bound, MessageQuery, MetadataFilter, OnCorrupt, Processes, ThreadQuery};
 use threadkeep_core::{OpenThread, OrderBy, RangeEnd, Scope, TaggedNumber, ThreadId, ThreadKey, ThreadOrder};
 use threadkeep_memory::{
     AppendOptions, ImportOptions, Memory, Platform, RecallOptions, SearchOptions, Start, SubscribeOptions,
@@ -29,12 +31,14 @@ use threadkeep_store_indexeddb::{Durability, IndexedDbStore};
 use wasm_bindgen::prelude::*;
 
 pub use crate::platform::{BrowserClock, BrowserRuntime};
+pub use crate::tabs::BrowserTabs;
 
+use crate::convert::{from_js, from_js_checked, to_js};
 use crate::error::{ToJs, invalid};
 use crate::json::{
     AppendJson, AppendOptionsJson, ContextJson, DraftsJson, ImportJson, MessagesJson, MessagesOptionsJson,
     OpenOptionsJson, OpenThreadJson, RecallJson, RecallOptionsJson, SearchJson, SearchOptionsJson,
-    SubscribeOptionsJson, ThreadJson, ThreadsJson, ThreadsOptionsJson, UpdateJson, from_js, from_js_checked, to_js,
+    SubscribeOptionsJson, ThreadJson, ThreadsJson, ThreadsOptionsJson, UpdateJson,
 };
 
 #[wasm_bindgen(typescript_custom_section)]
@@ -53,6 +57,20 @@ const PAGE: usize = 50;
 pub struct Threadkeep {
     memory: Memory,
     scope: Scope,
+}
+
+impl Threadkeep {
+    /// Returns the memory.
+    #[must_use]
+    pub fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Returns whose conversations these are.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
 }
 
 #[wasm_bindgen]
@@ -78,7 +96,8 @@ impl Threadkeep {
         };
         let database = options.database.as_deref().unwrap_or(DATABASE);
         let backend = IndexedDbStore::open(database, durability).await.to_js()?;
-        let platform = Platform { clock: Arc::new(BrowserClock), runtime: Arc::new(BrowserRuntime), processes: None };
+        let processes = BrowserTabs::register().await.map(|tabs| Arc::new(tabs) as Arc<dyn Processes>);
+        let platform = Platform { clock: Arc::new(BrowserClock), runtime: Arc::new(BrowserRuntime), processes };
         Ok(Self { memory: Memory::with_platform(backend, platform), scope })
     }
 
@@ -268,27 +287,14 @@ impl Threadkeep {
             (Some(_), Some(_)) => return Err(invalid("options", "`last` and `after` exclude each other")),
         };
         let options = SubscribeOptions { start, ..SubscribeOptions::default() };
-        let mut updates = self.memory.subscribe(&self.scope, thread, options).await.to_js()?;
-        let (stop, stopped) = oneshot::channel::<()>();
-        wasm_bindgen_futures::spawn_local(async move {
-            let mut stopped = pin!(async {
-                // The browser drops a `Subscription` that the page no longer refers to. The listener is still called.
-                if stopped.await.is_err() {
-                    pending::<()>().await;
-                }
-            });
-            // `select` polls its first future first, so a listener that has been stopped is not called again.
-            while let Either::Right((Some(update), _)) = select(stopped.as_mut(), updates.next()).await {
-                let update = match update {
-                    Ok(update) => to_js(&UpdateJson::from(&*update)),
-                    Err(error) => Err(error).to_js(),
-                };
-                let (Ok(value) | Err(value)) = update;
-                // An exception of the listener concerns only the listener.
-                let _ = listener.call1(&JsValue::NULL, &value);
-            }
-        });
-        Ok(Subscription { stop })
+        let updates = self.memory.subscribe(&self.scope, thread, options).await.to_js()?;
+        Ok(Subscription::begin(
+            updates.map(|update| match update {
+                Ok(update) => to_js(&UpdateJson::from(&*update)),
+                Err(error) => Err(error).to_js(),
+            }),
+            listener,
+        ))
     }
 
     /// Calls a function with each line of an export in Threadkeep's format (JSON Lines). Returns the number of lines.
@@ -335,6 +341,29 @@ impl Threadkeep {
 #[derive(Debug)]
 pub struct Subscription {
     stop: oneshot::Sender<()>,
+}
+
+impl Subscription {
+    /// Calls a function with each update, and with the error that ends the updates.
+    pub fn begin(updates: impl Stream<Item = Result<JsValue, JsValue>> + 'static, listener: Function) -> Self {
+        let (stop, stopped) = oneshot::channel::<()>();
+        wasm_bindgen_futures::spawn_local(async move {
+            let mut updates = pin!(updates);
+            let mut stopped = pin!(async {
+                // The browser drops a `Subscription` that the page no longer refers to. The listener is still called.
+                if stopped.await.is_err() {
+                    pending::<()>().await;
+                }
+            });
+            // `select` polls its first future first, so a listener that has been stopped is not called again.
+            while let Either::Right((Some(update), _)) = select(stopped.as_mut(), updates.next()).await {
+                let (Ok(value) | Err(value)) = update;
+                // An exception of the listener concerns only the listener.
+                let _ = listener.call1(&JsValue::NULL, &value);
+            }
+        });
+        Self { stop }
+    }
 }
 
 #[wasm_bindgen]

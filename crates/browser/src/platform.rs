@@ -12,6 +12,11 @@ use wasm_bindgen::prelude::*;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BrowserClock;
 
+/// Returns random hexadecimal digits.
+pub(crate) fn random_text() -> String {
+    BrowserClock.random().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 impl Clock for BrowserClock {
     fn now(&self) -> Timestamp {
         #[expect(clippy::cast_possible_truncation, reason = "dates of a browser are within ±8.64e15 ms")]
@@ -63,6 +68,7 @@ fn now_millis() -> f64 {
     now.unchecked_into::<Function>().call0(&performance).ok().and_then(|now| now.as_f64()).unwrap_or(0.0)
 }
 
-fn global(name: &str) -> JsValue {
+/// Returns a global value, or `undefined`.
+pub(crate) fn global(name: &str) -> JsValue {
     Reflect::get(&js_sys::global(), &name.into()).unwrap_or_default()
 }

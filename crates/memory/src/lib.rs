@@ -17,6 +17,7 @@ mod batch;
 mod candidates;
 mod config;
 mod context;
+mod copy;
 mod draft;
 mod duplicates;
 mod edit;

@@ -1,7 +1,9 @@
 //! Ids and parts for tool calls of models, including calls that were recovered from text.
 
-use threadkeep_core::{ChatRequest, JsonText, Part, ToolCall, Value};
-
+#[cfg(not(target_arch = "wasm32"))]
+use threadkeep_core::ChatRequest;
+use threadkeep_core::{JsonText, Part, ToolCall, Value};
+#[cfg(not(target_arch = "wasm32"))]
 use threadkeep_dialogue::Turn;
 
 /// The prefix of the ids of calls that a model wrote as text.

@@ -3,13 +3,12 @@
 mod body;
 mod path_params;
 mod query_params;
-mod whole_number;
 
 pub(crate) use body::read_body;
 pub use body::{FormBody, JsonBody, RawBody};
 pub(crate) use path_params::PathParams;
 pub(crate) use query_params::QueryParams;
-pub(crate) use whole_number::{optional_whole_number, whole_number};
+pub(crate) use threadkeep_api::whole_number::{optional_whole_number, whole_number};
 
 use axum::http::HeaderMap;
 use threadkeep::core::TaggedNumber;

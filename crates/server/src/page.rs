@@ -1,10 +1,11 @@
-//! The web page at the root of the server: static files that are built into the program. They need no credentials, because they
-//! contain no user data; the page signs in, and then calls the API like any other client.
+//! The web page at the root of the server, and the page without a server at `/offline/`, which has its engine in the browser: static
+//! files that are built into the program. They need no credentials, because they contain no user data; the page signs in, and then
+//! calls the API like any other client.
 
 use std::fmt;
 
 use axum::extract::State;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use utoipa_axum::routes;
 
@@ -25,10 +26,19 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// The content security policy of the plain page, which has no scripts.
 const PLAIN_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; \
                             frame-ancestors 'none'";
+/// The content security policy of the page without a server: as [`POLICY`], but it may compile its engine, and register its service
+/// worker.
+const OFFLINE_POLICY: &str = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; \
+                              img-src 'self' data:; connect-src 'self'; worker-src 'self'; base-uri 'none'; \
+                              form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+                              trusted-types threadkeep-offline";
 /// The folder of the files whose names contain a digest of their content.
 const ASSETS: &str = "assets/";
+/// The folders of the page without a server.
+const OFFLINE: &str = "offline/";
+const ENGINE: &str = "offline/engine/";
 
-/// The files of a page: `index.html`, and the files in `assets/` that it loads.
+/// The files of a page: `index.html`, and the files in `assets/` that it loads; those of the page without a server in `offline/`.
 #[derive(Clone, Copy)]
 pub struct Page {
     files: &'static [(&'static str, &'static [u8])],
@@ -55,11 +65,19 @@ impl fmt::Debug for Page {
 
 /// Returns the door with the page.
 pub(crate) fn door() -> Door {
-    Door::new("page").route(Rule::open(), || routes!(start)).route(Rule::open(), || routes!(asset)).cases(cases)
+    Door::new("page")
+        .route(Rule::open(), || routes!(start))
+        .route(Rule::open(), || routes!(asset))
+        .route(Rule::open(), || routes!(offline))
+        .route(Rule::open(), || routes!(offline_file))
+        .route(Rule::open(), || routes!(engine_file))
+        .cases(cases)
 }
 
 fn cases(_: &OwnedIds) -> Vec<TenantCase> {
-    ["/", "/assets/{file}"].map(|path| TenantCase::without_ids("GET", path)).to_vec()
+    ["/", "/assets/{file}", "/offline/", "/offline/{file}", "/offline/engine/{file}"]
+        .map(|path| TenantCase::without_ids("GET", path))
+        .to_vec()
 }
 
 /// Serves the page
@@ -69,12 +87,7 @@ fn cases(_: &OwnedIds) -> Vec<TenantCase> {
 #[utoipa::path(get, path = "/", operation_id = "get_page", tag = "operations", responses((status = 200, description = "The page.")))]
 pub(crate) async fn start(State(app): State<App>) -> Response {
     if let Some(index) = app.options().page.and_then(|page| page.find("index.html")) {
-        let mut response = with_policy(Html(index), POLICY);
-        let headers = response.headers_mut();
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-        headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
-        return response;
+        return document(index, POLICY);
     }
     match single_assistant(&app) {
         Some(agent) => page(&agent),
@@ -92,15 +105,72 @@ pub(crate) async fn start(State(app): State<App>) -> Response {
     responses((status = 200, description = "The file."), (status = 404, description = "The page has no such file."))
 )]
 pub(crate) async fn asset(State(app): State<App>, path_params: PathParams) -> Result {
-    let name = format!("{ASSETS}{}", path_params.get("file"));
+    // The name changes with the content.
+    file(&app, ASSETS, &path_params, POLICY, "public, max-age=31536000, immutable")
+}
+
+/// Serves the page without a server
+///
+/// It is the same page, but its engine is in the browser, and so are its conversations. A service worker serves it when the server
+/// cannot be reached. Only a program that was built with `cargo xtask web --offline` contains it.
+#[utoipa::path(
+    get,
+    path = "/offline/",
+    operation_id = "get_offline_page",
+    tag = "operations",
+    responses((status = 200, description = "The page."), (status = 404, description = "The program does not contain it."))
+)]
+pub(crate) async fn offline(State(app): State<App>) -> Result {
+    let found = app.options().page.and_then(|page| page.find("offline/index.html"));
+    let index = found.ok_or_else(|| {
+        let message =
+            "this program was built without the offline page; `cargo xtask web --offline`, then `cargo build` adds it";
+        ApiError::new(StatusCode::NOT_FOUND, "not_found", message)
+    })?;
+    Ok(document(index, OFFLINE_POLICY))
+}
+
+/// Serves a file of the page without a server, such as its service worker
+#[utoipa::path(
+    get,
+    path = "/offline/{file}",
+    operation_id = "get_offline_page_file",
+    tag = "operations",
+    params(("file" = String, Path)),
+    responses((status = 200, description = "The file."), (status = 404, description = "The page has no such file."))
+)]
+pub(crate) async fn offline_file(State(app): State<App>, path_params: PathParams) -> Result {
+    file(&app, OFFLINE, &path_params, OFFLINE_POLICY, "no-cache")
+}
+
+/// Serves a file of the engine of the page without a server
+#[utoipa::path(
+    get,
+    path = "/offline/engine/{file}",
+    operation_id = "get_offline_engine_file",
+    tag = "operations",
+    params(("file" = String, Path)),
+    responses((status = 200, description = "The file."), (status = 404, description = "The engine has no such file."))
+)]
+pub(crate) async fn engine_file(State(app): State<App>, path_params: PathParams) -> Result {
+    file(&app, ENGINE, &path_params, OFFLINE_POLICY, "no-cache")
+}
+
+fn document(html: &'static [u8], policy: &'static str) -> Response {
+    let mut response = with_policy(Html(html), policy);
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert("cross-origin-opener-policy", HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn file(app: &App, folder: &str, path_params: &PathParams, policy: &'static str, caching: &'static str) -> Result {
+    let name = format!("{folder}{}", path_params.get("file"));
     let found = app.options().page.and_then(|page| page.find(&name));
     let bytes = found.ok_or_else(|| ApiError::not_found("file"))?;
-    let headers = [
-        (header::CONTENT_TYPE, content_type(&name)),
-        // The name changes with the content.
-        (header::CACHE_CONTROL, "public, max-age=31536000, immutable"),
-    ];
-    Ok(with_policy((headers, bytes).into_response(), POLICY))
+    let headers = [(header::CONTENT_TYPE, content_type(&name)), (header::CACHE_CONTROL, caching)];
+    Ok(with_policy((headers, bytes).into_response(), policy))
 }
 
 fn content_type(name: &str) -> &'static str {
@@ -108,6 +178,7 @@ fn content_type(name: &str) -> &'static str {
         "js" => "text/javascript; charset=utf-8",
         "css" => "text/css; charset=utf-8",
         "svg" => "image/svg+xml",
+        "wasm" => "application/wasm",
         "woff2" => "font/woff2",
         _ => "application/octet-stream",
     }

@@ -25,8 +25,10 @@
 //! ```
 #![warn(missing_docs)]
 
+#[cfg(not(target_arch = "wasm32"))]
 mod open;
 
+#[cfg(not(target_arch = "wasm32"))]
 pub use open::{OpenError, open, open_backend};
 pub use threadkeep_agent as agent;
 pub use threadkeep_agent::plugin::AssistantPlugin;
@@ -52,12 +54,14 @@ pub use threadkeep_core::{
 pub use threadkeep_dialogue as dialogue;
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
+#[cfg(not(target_arch = "wasm32"))]
+pub use threadkeep_memory::SystemClock;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, AppendedMessage, AssembledContext, BatchBuilder, ContextOptions, Correction,
     Draft, EraseOptions, EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Preference,
     Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, RecalledMessage, Retention, SearchOptions,
-    SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
-    ThreadSelection, ThreadUpdate, ThreadsUpdate, Titles, ToolSwitch,
+    SearchResults, SharedMessages, Snippet, Start, SubscribeOptions, ThreadConfig, ThreadEvent, ThreadSelection,
+    ThreadUpdate, ThreadsUpdate, Titles, ToolSwitch,
 };
 pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;

@@ -2,6 +2,7 @@
 import { ApiError } from "./client";
 import type { Client, Decision, MessagePage, MessageQuery, Passage, Question, ThreadPage, TurnState } from "./client";
 import { readEvents } from "./sse";
+import { turnEvent } from "./turn_events";
 import type {
   Agent,
   AgentDetail,
@@ -20,10 +21,8 @@ import type {
   Thread,
   ThreadEvent,
   ThreadUpdate,
-  ToolCallTrace,
   Turn,
   TurnEvent,
-  ApprovalTrace,
   UploadedFile,
 } from "./types";
 
@@ -190,37 +189,14 @@ export class HttpClient implements Client {
     const response = await this.send(path, { body, headers: { "idempotency-key": key, accept: "text/event-stream" }, signal });
     if (!response.body) return;
     for await (const { event, data } of readEvents(response.body, SILENCE_MS)) {
-      const found = JSON.parse(data) as unknown;
-      switch (event) {
-        case "turn.started":
-          yield { type: "started", ...(found as { thread: string; turn: string; agent: string }) };
-          break;
-        case "token":
-          yield { type: "token", text: (found as { text: string }).text };
-          break;
-        case "token.restarted":
-          yield { type: "restarted" };
-          break;
-        case "tool.started":
-          yield { type: "tool_started", ...(found as { id: string; name: string; arguments: unknown }) };
-          break;
-        case "tool.finished":
-          yield { type: "tool_finished", call: found as ToolCallTrace };
-          break;
-        case "approval.requested":
-          yield { type: "approval", approval: found as ApprovalTrace };
-          break;
-        case "turn.completed":
-        case "turn.failed":
-          yield { type: "ended", turn: found as Turn };
-          return;
-        case "error": {
-          const { message, code } = found as { message: string; code: string };
-          throw new ApiError(message, 500, code);
-        }
-        case "end":
-          throw new ApiError("The server is stopping.", 503, "shutdown");
+      if (event === "end") throw new ApiError("The server is stopping.", 503, "shutdown");
+      if (event === "error") {
+        const { message, code } = JSON.parse(data) as { message: string; code: string };
+        throw new ApiError(message, 500, code);
       }
+      const update = turnEvent(event, JSON.parse(data));
+      if (update) yield update;
+      if (update?.type === "ended") return;
     }
     throw new ApiError("The connection was lost.", 0, "connection_lost");
   }

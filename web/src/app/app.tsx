@@ -16,7 +16,7 @@ import type { IconName } from "../ui/icons";
 import { loadThreads, show, threads } from "./open";
 import { chatWith, formatRoute, navigate, route } from "./router";
 import type { Route } from "./router";
-import { client, messageOf, refresh, signIn } from "./session";
+import { client, isOffline, messageOf, refresh, signIn } from "./session";
 import { theme, toggleTheme } from "./theme";
 
 const VIEWS: { view: Route["view"]; icon: IconName; name: Key; to: Route }[] = [
@@ -219,6 +219,7 @@ function SideThreadList({ current, view }: { current: string | null; view: "chat
 function CurrentUser() {
   const current = signIn.value;
   if (current.state !== "in") return null;
+  if (isOffline) return <span class="who-am-i">{t("in_this_browser")}</span>;
   const { user, tenant } = current.caller;
   return <span class="who-am-i" title={`${visibleLine(tenant)}: ${current.caller.roles.join(", ")}`}>{visibleLine(user ?? tenant, 24)}</span>;
 }
@@ -258,7 +259,13 @@ function Shortcuts({ onClose }: { onClose: () => void }) {
         ))}
       </dl>
       <p class="note">
-        <a href="docs/">{t("api_reference")}</a>
+        {isOffline ? <a href="../">{t("server_page")}</a> : <a href="docs/">{t("api_reference")}</a>}
+        {!isOffline && __HAS_OFFLINE_PAGE__ && (
+          <>
+            {" · "}
+            <a href="offline/">{t("offline_page")}</a>
+          </>
+        )}
       </p>
     </Dialog>
   );

@@ -6,7 +6,16 @@ import { HttpClient } from "../api/http";
 import type { Agent, Caller } from "../api/types";
 import { takeHandover } from "./fragment";
 
-export const client: Client = new HttpClient(new URL("./", location.href).href);
+/** The engine that answers the page: the server, or on the offline page the one in the browser. */
+export let client: Client = new HttpClient(new URL("./", location.href).href);
+/** Whether the engine is in the browser. */
+export let isOffline = false;
+
+/** Uses the engine in the browser. Called before the page is shown. */
+export function runOffline(offline: Client): void {
+  client = offline;
+  isOffline = true;
+}
 
 export type SignIn = { state: "loading" } | { state: "out"; problem: string | null } | { state: "in"; caller: Caller } | { state: "unreachable" };
 

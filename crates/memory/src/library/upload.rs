@@ -46,6 +46,14 @@ pub struct LibraryUpload {
     pub leased_until: Timestamp,
 }
 
+impl LibraryUpload {
+    /// Whether the upload is unfinished and no process is working on it.
+    #[must_use]
+    pub fn is_interrupted(&self, now: Timestamp) -> bool {
+        matches!(self.state, UploadState::Receiving | UploadState::Processing) && self.leased_until <= now
+    }
+}
+
 /// The state of an upload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

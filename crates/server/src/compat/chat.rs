@@ -3,6 +3,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use serde::Deserialize;
 use threadkeep::{Content, OpenThread, Role, TurnRequest};
+use threadkeep_api::turn::TurnJson;
 use utoipa::ToSchema;
 
 use super::assistant;
@@ -11,7 +12,6 @@ use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
-use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 use crate::turns::{self, AskRequest, TurnTask};
 

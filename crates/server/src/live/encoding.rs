@@ -158,7 +158,7 @@ mod tests {
     use threadkeep::core::ChangeTag;
 
     use super::*;
-    use crate::live::json::EventJson;
+    use threadkeep_api::event::EventJson;
 
     fn encoded_update(change: u64) -> EncodedUpdate {
         let tag = Some(ChangeTag::from_stored(0x0a1b_2c3d));

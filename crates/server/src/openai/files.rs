@@ -18,10 +18,9 @@ pub(crate) mod search;
 use axum::http::StatusCode;
 use base64::Engine;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
-use serde::Serialize;
-use threadkeep::memory::{LibraryDocument, LibraryUpload, StoredUpload, UploadState};
+use threadkeep::memory::{LibraryDocument, StoredUpload};
 use threadkeep::{Scope, ThreadId, Timestamp};
-use utoipa::ToSchema;
+use threadkeep_api::file::FileJson;
 
 use crate::app::App;
 use crate::error::{ApiError, Result};
@@ -35,90 +34,6 @@ const MAX_LIBRARY_BYTES: usize = 100;
 const UPLOAD_PREFIX: &str = "file-";
 /// The prefix of the ids of documents that were not uploaded. The rest of the id encodes the library and the document's id.
 const DOCUMENT_PREFIX: &str = "doc-";
-/// The purpose of files that were uploaded without one, and of documents that were not uploaded.
-const DEFAULT_PURPOSE: &str = "assistants";
-
-/// A file.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FileJson {
-    id: String,
-    object: &'static str,
-    /// The size in bytes; null for a document that was added on the command line.
-    bytes: Option<usize>,
-    /// Seconds since 1970.
-    created_at: i64,
-    filename: String,
-    purpose: String,
-    status: FileStatusJson,
-    /// Why the file could not be processed.
-    status_details: Option<String>,
-    /// The library that contains the document.
-    library: String,
-    /// The number of passages.
-    passages: usize,
-    /// The number of passages that can be found. While the file is being processed, this is the progress.
-    processed_passages: usize,
-}
-
-/// The state of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum FileStatusJson {
-    /// The file is stored, and is being processed.
-    Uploaded,
-    /// All passages of the file can be found.
-    Processed,
-    /// The file could not be processed.
-    Error,
-}
-
-impl FileJson {
-    fn of_upload(upload: &LibraryUpload, now: Timestamp) -> Self {
-        let (status, status_details) = match upload.state {
-            UploadState::Receiving if is_interrupted(upload, now) => {
-                let details = "the upload was interrupted; delete this file and upload it again";
-                (FileStatusJson::Error, Some(details.to_owned()))
-            }
-            UploadState::Receiving | UploadState::Processing => (FileStatusJson::Uploaded, None),
-            UploadState::Processed => (FileStatusJson::Processed, None),
-            UploadState::Failed => (FileStatusJson::Error, upload.error.clone()),
-        };
-        Self {
-            id: upload.id.clone(),
-            object: "file",
-            bytes: Some(upload.bytes),
-            created_at: upload.created_at.as_millis().div_euclid(1000),
-            filename: upload.filename.clone(),
-            purpose: upload.purpose.clone(),
-            status,
-            status_details,
-            library: upload.library.clone(),
-            passages: upload.passages,
-            processed_passages: upload.stored_passages,
-        }
-    }
-
-    fn of_document(library: &str, document: &LibraryDocument) -> Self {
-        let LibraryDocument { id, title, passages, is_complete, added_at, .. } = document;
-        let (status, details) = match is_complete {
-            true => (FileStatusJson::Processed, None),
-            false => (FileStatusJson::Error, Some("adding the document was not completed; add it again")),
-        };
-        Self {
-            id: file_id(library, id),
-            object: "file",
-            bytes: None,
-            created_at: added_at.as_millis().div_euclid(1000),
-            filename: title.clone(),
-            purpose: DEFAULT_PURPOSE.to_owned(),
-            status,
-            status_details: details.map(str::to_owned),
-            library: library.to_owned(),
-            passages: *passages,
-            processed_passages: if *is_complete { *passages } else { 0 },
-        }
-    }
-}
 
 /// A file that a request names.
 #[derive(Debug)]
@@ -132,14 +47,9 @@ impl File {
     fn to_json(&self, now: Timestamp) -> FileJson {
         match self {
             Self::Upload(stored) => FileJson::of_upload(&stored.upload, now),
-            Self::Document(library, document) => FileJson::of_document(library, document),
+            Self::Document(library, document) => document_json(library, document),
         }
     }
-}
-
-/// Whether an upload is unfinished and no process is working on it.
-fn is_interrupted(upload: &LibraryUpload, now: Timestamp) -> bool {
-    matches!(upload.state, UploadState::Receiving | UploadState::Processing) && upload.leased_until <= now
 }
 
 /// Finds a file of the caller or of the caller's tenant, whose users can all read its files. Also returns the scope that owns the
@@ -161,6 +71,10 @@ async fn find_own_file(app: &App, scope: &Scope, id: &str) -> Result<Option<File
     let Some((library, document)) = read_document_id(id) else { return Ok(None) };
     let found = app.memory().find_library_document(scope, &library, &document).await?;
     Ok(found.map(|document| File::Document(library, document)))
+}
+
+fn document_json(library: &str, document: &LibraryDocument) -> FileJson {
+    FileJson::of_document(file_id(library, &document.id), library, document)
 }
 
 /// Returns the file id of a document in a library.

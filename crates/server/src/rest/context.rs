@@ -1,5 +1,4 @@
 //! The context that a model receives from a thread.
 
 pub(crate) mod assemble;
-pub(crate) mod policy;
 pub(crate) mod report;

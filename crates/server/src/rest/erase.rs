@@ -1,6 +1,7 @@
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use threadkeep::{EraseOptions, SharedMessages, UserId};
+use threadkeep_api::exchange::ErasedJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -19,20 +20,6 @@ pub(crate) struct EraseJson {
     /// Whether to erase the user's messages in shared threads as well. Requires a key of a whole tenant.
     #[serde(default)]
     shared_messages: bool,
-}
-
-/// The amounts of erased data.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ErasedJson {
-    threads: u64,
-    messages: u64,
-    #[serde(rename = "documents")]
-    records: u64,
-    /// Entries of the user's named collections, such as passages of documents in a library.
-    passages: u64,
-    shared_messages: u64,
-    /// Whether the data is already removed from the store's files; otherwise a later sweep removes it.
-    swept: bool,
 }
 
 /// Erases all data of a user
@@ -67,12 +54,5 @@ pub(crate) async fn erase_user(app: &App, caller: &Caller, user: &UserId, shared
     let report = memory.erase_user(&caller.scope, user, EraseOptions { shared_messages }).await?;
     tracing::info!(key = caller.key_id(), threads = report.threads, records = report.records, "a user was erased");
     let swept = memory.backend().maintenance.sweep(memory.now()).await.is_ok();
-    Ok(json(&ErasedJson {
-        threads: report.threads,
-        messages: report.messages,
-        records: report.records,
-        passages: report.passages,
-        shared_messages: report.shared_messages,
-        swept,
-    }))
+    Ok(json(&ErasedJson::of(&report, swept)))
 }

@@ -2,11 +2,10 @@ use std::io::Cursor;
 
 use axum::body::Body;
 use axum::extract::State;
-use serde::Serialize;
 use threadkeep::{ImportOptions, Scope};
+use threadkeep_api::exchange::ImportedJson;
 use threadkeep_formats::{Format, FormatError, Reader, RecordError};
 use tokio::runtime::Handle;
-use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -16,34 +15,6 @@ use crate::security::{Caller, KeyRole};
 
 /// The maximum number of items in one import. A small compressed body can contain very many items.
 const MAX_ITEMS: usize = 1_000_000;
-/// The maximum number of listed problems.
-const MAX_PROBLEMS: usize = 1_000;
-
-/// The result of an import.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ImportedJson {
-    /// The format that was detected or requested.
-    format: String,
-    /// The threads, including forks.
-    threads: CountsJson,
-    /// The forks: threads for additional branches of conversations.
-    forks: CountsJson,
-    /// The messages. A message that forks share is counted once.
-    messages: CountsJson,
-    #[serde(rename = "documents")]
-    records: CountsJson,
-    /// How many items could not be imported.
-    problem_count: usize,
-    /// The first 1,000 problems.
-    problems: Vec<String>,
-}
-
-/// The number of items that were added, and the number that existed already.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CountsJson {
-    new: u64,
-    known: u64,
-}
 
 /// Imports conversations from a file of any supported format, optionally compressed with gzip
 ///
@@ -76,22 +47,9 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: Q
         let mut count = 0;
         let items = valid_items(&mut reader, &mut invalid).take(MAX_ITEMS).inspect(|_| count += 1);
         let report = handle.block_on(app.memory().import(&caller.scope, items, ImportOptions::default(), |_| {}))?;
-        let rejected = report.problems.iter().map(|problem| match &problem.name {
-            Some(name) => format!("{name}: {}", problem.error),
-            None => format!("item {}: {}", problem.item, problem.error),
-        });
         let truncated = (count == MAX_ITEMS).then(|| format!("only the first {MAX_ITEMS} items were read"));
-        let problems: Vec<String> =
-            truncated.into_iter().chain(invalid.iter().map(ToString::to_string)).chain(rejected).collect();
-        Ok::<_, ApiError>(ImportedJson {
-            format,
-            threads: CountsJson { new: report.threads_created, known: report.threads_found },
-            forks: CountsJson { new: report.forks_created, known: report.forks_found },
-            messages: CountsJson { new: report.messages_added, known: report.messages_already_there },
-            records: CountsJson { new: report.records_added, known: report.records_already_there },
-            problem_count: problems.len(),
-            problems: problems.into_iter().take(MAX_PROBLEMS).collect(),
-        })
+        let problems = truncated.into_iter().chain(invalid.iter().map(ToString::to_string));
+        Ok::<_, ApiError>(ImportedJson::of(format, &report, problems))
     });
     let imported = import.await.map_err(|_| ApiError::task_panicked())??;
     Ok(json(&imported))

@@ -1,7 +1,9 @@
 use axum::extract::State;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use threadkeep::core::limits::{self, PAGE};
-use threadkeep::{Map, Role, SearchOptions, ThreadId, Timestamp};
+use threadkeep::{Map, Role, SearchOptions, Timestamp};
+use threadkeep_api::message::RoleJson;
+use threadkeep_api::search::HitsJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -9,7 +11,6 @@ use crate::cursor;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{JsonBody, metadata_filter, optional_whole_number};
 use crate::output::json;
-use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
 use crate::thread_names;
 
@@ -54,56 +55,6 @@ pub(crate) struct SearchJson {
     until: Option<Timestamp>,
 }
 
-/// The hits, most relevant first.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HitsJson<'a> {
-    hits: Vec<HitJson<'a>>,
-    /// Whether more messages matched than can be ranked.
-    truncated: bool,
-    /// The value of `after` for the next page; null on the last page. A search returns at most 1,000 hits on all its pages.
-    next: Option<String>,
-    /// Threads whose newest messages are not indexed yet.
-    #[schema(value_type = Vec<String>)]
-    incomplete: Vec<ThreadId>,
-    /// Words that no message contains, and what was searched for instead.
-    corrections: Vec<CorrectionJson<'a>>,
-}
-
-/// A word that was corrected.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CorrectionJson<'a> {
-    word: &'a str,
-    instead: &'a str,
-}
-
-/// A message that matches.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HitJson<'a> {
-    #[schema(value_type = String, format = Uuid)]
-    thread: ThreadId,
-    /// The relevance: larger is better. Scores can be compared only within one search.
-    score: f64,
-    snippet: SnippetJson<'a>,
-    message: MessageJson<'a>,
-}
-
-/// The part of the text that contains the matches.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SnippetJson<'a> {
-    text: &'a str,
-    /// The matching words, as ranges of bytes in `text`.
-    matches: Vec<MatchJson>,
-    cut_before: bool,
-    cut_after: bool,
-}
-
-/// A matching word.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MatchJson {
-    start: usize,
-    end: usize,
-}
-
 /// Searches messages
 #[utoipa::path(
     post,
@@ -138,21 +89,5 @@ pub(crate) async fn search(
     let options = SearchOptions { thread, metadata, message_metadata, limit, roles, since, until };
     let found = app.memory().search(&caller.scope, &query, &options).await?;
     let next = (found.hits.len() > end).then(|| cursor::encode(&caller.scope, &list, &end.to_string()));
-    let hits = found.hits.iter().take(end).skip(start).map(|hit| {
-        let matches = hit.snippet.matches.iter().map(|range| MatchJson { start: range.start, end: range.end });
-        let snippet = SnippetJson {
-            matches: matches.collect(),
-            text: &hit.snippet.text,
-            cut_before: hit.snippet.cut_before,
-            cut_after: hit.snippet.cut_after,
-        };
-        HitJson { thread: hit.thread, score: hit.score, snippet, message: (&hit.message).into() }
-    });
-    let incomplete = found.unsearched.iter().map(|unsearched| unsearched.thread).collect();
-    let corrections = found
-        .corrections
-        .iter()
-        .map(|correction| CorrectionJson { word: &correction.word, instead: &correction.instead });
-    let corrections = corrections.collect();
-    Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, next, incomplete, corrections }))
+    Ok(json(&HitsJson::page(&found, start..end, next)))
 }

@@ -9,11 +9,11 @@ use futures::future::BoxFuture;
 use serde::Serialize;
 use threadkeep::core::json_line;
 use threadkeep::{TurnEvent, TurnStatus};
+use threadkeep_api::turn::{TurnEventJson, TurnJson};
 
 use super::{TurnResult, TurnUpdate, TurnUpdates};
 use crate::app::App;
 use crate::error::{ApiError, Result};
-use crate::rest::json::turn::{TurnEventJson, TurnJson};
 
 /// Returns a response that streams the events of a turn. Returns an error instead if the turn cannot start.
 pub(crate) async fn respond(app: &App, updates: TurnUpdates) -> Result<Response> {

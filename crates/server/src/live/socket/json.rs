@@ -4,11 +4,11 @@ use axum::extract::ws::Message;
 use serde::{Deserialize, Deserializer, Serialize};
 use threadkeep::ThreadId;
 use threadkeep::core::{ChangedThread, TaggedNumber};
+use threadkeep_api::message::RoleJson;
+use threadkeep_api::thread::OwnerJson;
 
 use crate::error::ApiError;
 use crate::input::{optional_whole_number, whole_number};
-use crate::rest::json::message::RoleJson;
-use crate::rest::json::thread::OwnerJson;
 
 /// A message from the client.
 #[derive(Debug, Deserialize)]

@@ -7,6 +7,7 @@ use futures::StreamExt;
 use threadkeep::core::UserCursor;
 use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
 use threadkeep::{Role, Scope, Start, SubscribeOptions};
+use threadkeep_api::message::RoleJson;
 use tokio::sync::mpsc;
 
 use super::Client;
@@ -17,7 +18,6 @@ use crate::live::encoding::EncodedUpdate;
 use crate::live::followed_threads::FollowedThreads;
 use crate::live::notices::Notices;
 use crate::live::subscription::Subscription;
-use crate::rest::json::message::RoleJson;
 use crate::thread_names;
 
 /// The maximum number of threads to which one socket can subscribe.

@@ -3,9 +3,10 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use threadkeep::memory::{LibraryUpload, StoredUpload, UploadState};
 use threadkeep::{MemoryError, Scope, StoreError};
+use threadkeep_api::file::FileJson;
 
 use super::form::{UploadForm, UploadFormJson};
-use super::{FileJson, file_not_found, ingest, is_interrupted, upload_id};
+use super::{file_not_found, ingest, upload_id};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input;
@@ -35,7 +36,7 @@ pub(crate) async fn create(State(app): State<App>, caller: Caller, headers: Head
         && let Some(existing) = memory.find_upload(scope, &id).await?
     {
         identity.check_same(&existing.upload.digest)?;
-        if existing.upload.state != UploadState::Receiving || !is_interrupted(&existing.upload, memory.now()) {
+        if existing.upload.state != UploadState::Receiving || !existing.upload.is_interrupted(memory.now()) {
             ingest::resume(&app, scope, existing).await?;
             return Ok(with_replay(respond(&app, scope, &id).await?, true));
         }

@@ -9,11 +9,12 @@ use bytes::Bytes;
 use multer::{Constraints, Error, Field, Multipart, SizeLimit};
 use sha2::{Digest, Sha256};
 use threadkeep::memory::UPLOAD_BYTES;
+use threadkeep_api::file::DEFAULT_PURPOSE;
 use threadkeep_formats::DocumentFormat;
 use threadkeep_service::hex;
 use utoipa::ToSchema;
 
-use super::{DEFAULT_LIBRARY, DEFAULT_PURPOSE, check_library};
+use super::{DEFAULT_LIBRARY, check_library};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::input::RawBody;

@@ -16,7 +16,6 @@ use threadkeep_service::hex;
 use tokio::task::JoinHandle;
 
 use super::form::unsupported_file;
-use super::is_interrupted;
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
@@ -42,7 +41,7 @@ pub(super) fn start(app: &App, scope: &Scope, stored: StoredUpload) -> JoinHandl
 /// Restarts the work on an upload if it was interrupted, unless another process restarts it at the same time.
 pub(super) async fn resume(app: &App, scope: &Scope, stored: StoredUpload) -> Result<()> {
     let now = app.memory().now();
-    if stored.upload.state != UploadState::Processing || !is_interrupted(&stored.upload, now) {
+    if stored.upload.state != UploadState::Processing || !stored.upload.is_interrupted(now) {
         return Ok(());
     }
     match update(app, scope, stored, |upload| upload.leased_until = lease_end(now)).await {

@@ -2,8 +2,9 @@ use std::collections::HashSet;
 
 use axum::extract::State;
 use threadkeep::Scope;
+use threadkeep_api::file::FileJson;
 
-use super::{DEFAULT_LIBRARY, FileJson, check_library, file_not_found};
+use super::{DEFAULT_LIBRARY, check_library, document_json, file_not_found};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::QueryParams;
@@ -73,6 +74,6 @@ async fn list_files(app: &App, owner: &Scope, library: &str) -> Result<Vec<FileJ
     let uploaded: HashSet<&str> = uploads.iter().map(|upload| upload.id.as_str()).collect();
     let documents = memory.list_library(owner, library).await?;
     let others = documents.iter().filter(|document| !uploaded.contains(document.id.as_str()));
-    let others = others.map(|document| FileJson::of_document(library, document));
+    let others = others.map(|document| document_json(library, document));
     Ok(uploads.iter().map(|upload| FileJson::of_upload(upload, now)).chain(others).collect())
 }

@@ -1,7 +1,8 @@
 use axum::extract::State;
+use threadkeep_api::file::FileJson;
 use threadkeep_service::MayResume;
 
-use super::{File, FileJson, find_file, ingest};
+use super::{File, find_file, ingest};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::PathParams;

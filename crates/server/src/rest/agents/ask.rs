@@ -4,6 +4,7 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
 use threadkeep::{Agent, Content, Map, OpenThread, Role, Scope, ThreadId, TurnRequest};
+use threadkeep_api::turn::TurnJson;
 use threadkeep_service::RequestIdentity;
 use utoipa::ToSchema;
 
@@ -13,7 +14,6 @@ use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
-use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 use crate::thread_names;
 use crate::turns::{self, AskRequest, TurnTask};

@@ -1,65 +1,15 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde::Serialize;
 use sha2::{Digest, Sha256};
-use threadkeep::agent::plugin::{MapLine, MapStation, NetworkMap};
+use threadkeep_api::agent::NetworkMapJson;
 use threadkeep_service::hex;
-use utoipa::ToSchema;
 
 use super::find_agent;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
 use crate::output::{encode_json, has_current, json_text};
-
-/// The network that an assistant's answers are about: its lines and stations.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct NetworkMapJson<'a> {
-    stations: Vec<MapStationJson<'a>>,
-    /// In the order in which a list shows them.
-    lines: Vec<MapLineJson<'a>>,
-}
-
-/// A station of a network.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MapStationJson<'a> {
-    /// The id, as in the results of the assistant's tools.
-    id: &'a str,
-    /// Stations with the same complex are connected on foot.
-    complex: &'a str,
-    /// The name, which need not be unique.
-    name: &'a str,
-    latitude: f64,
-    longitude: f64,
-}
-
-/// A line of a network.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MapLineJson<'a> {
-    id: &'a str,
-    /// The name, as in the results of the assistant's tools. Several lines can share a name.
-    name: &'a str,
-    /// The colour, such as `#0039a6`.
-    colour: &'a str,
-    /// The stations of each stopping pattern in order, as indexes in `stations`; the most usual pattern first. A pattern applies
-    /// to both directions.
-    patterns: &'a [Vec<usize>],
-}
-
-impl<'a> From<&'a NetworkMap> for NetworkMapJson<'a> {
-    fn from(map: &'a NetworkMap) -> Self {
-        let stations = map.stations.iter().map(|station| {
-            let MapStation { id, complex, name, latitude, longitude } = station;
-            MapStationJson { id, complex, name, latitude: *latitude, longitude: *longitude }
-        });
-        let lines = map.lines.iter().map(|line| {
-            let MapLine { id, name, colour, patterns } = line;
-            MapLineJson { id, name, colour, patterns }
-        });
-        Self { stations: stations.collect(), lines: lines.collect() }
-    }
-}
 
 /// Gets the map of an assistant's network
 ///

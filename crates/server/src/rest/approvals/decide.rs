@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use threadkeep::agent::{ApprovalState, TurnState, find_approval, find_turn_state};
 use threadkeep::{Agent, AgentError, Map, Scope, ThreadId, Verdict};
+use threadkeep_api::turn::TurnJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -13,7 +14,6 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody, PathParams};
 use crate::output::{json, with_replay};
 use crate::rest::agents::ask::accepts_events;
-use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 use crate::turns::{self, DecisionRequest, TurnTask};
 

@@ -1,11 +1,11 @@
 use axum::extract::State;
 use threadkeep::agent::find_approval;
+use threadkeep_api::approval::ApprovalJson;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
 use crate::output::json;
-use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
 
 /// Gets an approval

@@ -4,6 +4,7 @@ use axum::extract::State;
 use serde::Serialize;
 use threadkeep::agent::list_approvals;
 use threadkeep::{Scope, ThreadId, ThreadOrder, ThreadQuery};
+use threadkeep_api::approval::ApprovalJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -11,7 +12,6 @@ use crate::cursor;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::QueryParams;
 use crate::output::json;
-use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
 use crate::thread_names;
 

@@ -1,17 +1,16 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use threadkeep::ContextPolicy;
-use threadkeep::context::Report;
 use threadkeep::core::ApproximateCounter;
 use threadkeep::memory::{AssembledContext, ContextOptions};
+use threadkeep_api::context::ContextJson;
+use threadkeep_api::policy::PolicyJson;
 use utoipa::ToSchema;
 
-use super::policy::PolicyJson;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams};
 use crate::output::{encode_json_with, json_text, with_etag};
-use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
 use crate::security::KeyRole;
@@ -29,21 +28,6 @@ pub(crate) struct AssembleJson {
     turn: Option<String>,
 }
 
-/// The context of a model, with a report.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ContextJson<'a> {
-    messages: Vec<ContextMessageJson<'a>>,
-    /// The number of the thread's last change when the context was assembled.
-    change: u64,
-    /// Which messages are included and why, and the tokens of each part.
-    #[schema(value_type = Object)]
-    report: &'a Report,
-    /// Whether the report was stored.
-    is_report_kept: bool,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    unreadable: Vec<UnreadableJson<'a>>,
-}
-
 /// Writes the JSON of a [`ContextJson`] to a buffer.
 fn write_context(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<()> {
     if !assembled.unreadable.is_empty() {
@@ -57,18 +41,6 @@ fn write_context(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json:
     writer::write_value(out, br#","is_report_kept":"#, is_report_stored)?;
     out.push(b'}');
     Ok(())
-}
-
-impl<'a> ContextJson<'a> {
-    fn of(assembled: &'a AssembledContext) -> Self {
-        Self {
-            messages: assembled.context.messages.iter().map(Into::into).collect(),
-            change: assembled.positions.change,
-            report: &assembled.context.report,
-            is_report_kept: assembled.is_report_stored,
-            unreadable: assembled.unreadable.iter().map(Into::into).collect(),
-        }
-    }
 }
 
 /// Assembles the context of a model from a thread

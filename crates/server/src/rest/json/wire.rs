@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use serde::Deserialize;
 use threadkeep::{ImageReference, JsonText, Part, ToolCall, ToolResult, Value};
+use threadkeep_api::part::PartJson;
 use utoipa::ToSchema;
 
-use super::part::PartJson;
 use crate::error::ApiError;
 
 /// The type of an item, which is always a message.

@@ -8,8 +8,7 @@ use serde::Serialize;
 use serde_json::Result;
 use threadkeep::core::ChatMessage;
 use threadkeep::{Message, Part};
-
-use super::message::{ContextMessageJson, MessageJson};
+use threadkeep_api::message::{ContextMessageJson, MessageJson};
 
 /// Writes a JSON array.
 pub(crate) fn write_list<T>(

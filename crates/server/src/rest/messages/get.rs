@@ -1,10 +1,10 @@
 use axum::extract::State;
+use threadkeep_api::message::MessageJson;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
 use crate::output::json;
-use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
 
 /// Gets a message by its position or id

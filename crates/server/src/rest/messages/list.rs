@@ -2,6 +2,7 @@ use axum::extract::State;
 use serde::Serialize;
 use threadkeep::core::{CorruptRow, RangeEnd};
 use threadkeep::{Bound, Message, MessageQuery, OnCorrupt, Timestamp};
+use threadkeep_api::message::{MessageJson, UnreadableJson};
 use utoipa::ToSchema;
 
 use super::time_order::{self, TimeQuery};
@@ -9,7 +10,6 @@ use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
 use crate::output::{encode_json_with, json, json_text, with_etag};
-use crate::rest::json::message::{MessageJson, UnreadableJson};
 use crate::rest::json::writer;
 use crate::security::Caller;
 

@@ -1,12 +1,13 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use threadkeep::Content;
+use threadkeep_api::message::MessageJson;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams, expected_change};
 use crate::output::{json, with_etag};
-use crate::rest::json::message::{ContentJson, MessageJson};
+use crate::rest::json::message::ContentJson;
 use crate::security::Caller;
 
 /// Replaces the content of a message

@@ -1,24 +1,19 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{OpenThread, PutRecord, RecordState, codec};
-use threadkeep::{
-    AppendOptions, Draft, JsonText, Map, MemoryError, Message, MessageQuery, Namespace, RecordName, Scope, StoreError,
-    Thread, ThreadId,
-};
+use threadkeep::core::{OpenThread, PutRecord, RecordState};
+use threadkeep::{JsonText, Map, MemoryError, Namespace, RecordName, Scope, StoreError, Thread, ThreadId};
+use threadkeep_api::thread::ThreadJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody, PathParams, optional_whole_number};
 use crate::output::{created_or_found, with_etag};
-use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
-/// The number of messages read with one query.
-const PAGE: usize = 500;
-/// The approximate number of bytes per commit. A commit may exceed it by one message.
-const COMMIT_BYTES: usize = 8 * 1024 * 1024;
+/// The name of copies in their idempotency keys.
+const COPY_KEY: &str = "http:fork";
 
 /// The messages to copy, and the properties of the new thread.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -90,7 +85,7 @@ pub(crate) async fn fork(
     if is_recorded {
         start_or_resume_copy(&app, scope, &from, id, through).await?;
     } else {
-        copy(&app, scope, &from, id, through).await?;
+        memory.copy_messages(scope, &from, id, through, COPY_KEY).await?;
     }
     let thread = memory.get_thread(scope, id).await?;
     let change = thread.positions.tagged();
@@ -117,47 +112,7 @@ async fn start_or_resume_copy(app: &App, scope: &Scope, from: &Thread, to: Threa
     if progress.is_complete {
         return Ok(());
     }
-    copy(app, scope, from, to, progress.through).await?;
+    memory.copy_messages(scope, from, to, progress.through, COPY_KEY).await?;
     memory.batch().put(put(&Progress { is_complete: true, ..progress })?).commit(scope, to).await?;
     Ok(())
-}
-
-/// Copies the messages of a thread up to the position `through` to another thread.
-async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
-    let mut after = from.positions.first_seq - 1;
-    loop {
-        let page = app.memory().messages(scope, from.id, &MessageQuery::following(after, PAGE)).await?;
-        let Some(last) = page.messages.last().map(|message| message.seq) else { return Ok(()) };
-        let (mut drafts, mut bytes, mut first) = (Vec::new(), 0, 0);
-        for message in page.messages.into_iter().filter(|message| message.seq <= through) {
-            bytes += codec::encode_content(&message.content)?.len();
-            first = if drafts.is_empty() { message.seq } else { first };
-            drafts.push(draft_copy(message));
-            if bytes > COMMIT_BYTES {
-                bytes = 0;
-                append_copies(app, scope, to, first, std::mem::take(&mut drafts)).await?;
-            }
-        }
-        append_copies(app, scope, to, first, drafts).await?;
-        if !page.more || last >= through {
-            return Ok(());
-        }
-        after = last;
-    }
-}
-
-/// Appends copies of messages in one commit. The idempotency key of the commit is derived from `first`, the position of the first
-/// original, so that an interrupted copy can be repeated.
-async fn append_copies(app: &App, scope: &Scope, to: ThreadId, first: u64, drafts: Vec<Draft>) -> Result<()> {
-    if drafts.is_empty() {
-        return Ok(());
-    }
-    let options = AppendOptions { idempotency_key: Some(format!("http:fork:{first}")), ..AppendOptions::default() };
-    app.memory().append_all(scope, to, drafts, &options).await?;
-    Ok(())
-}
-
-fn draft_copy(message: Message) -> Draft {
-    let Message { id, external_id, created_at, content, .. } = message;
-    Draft { content, id: Some(id), external_id, created_at: Some(created_at) }
 }

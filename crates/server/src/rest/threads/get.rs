@@ -1,12 +1,12 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::IntoResponse;
+use threadkeep_api::thread::ThreadJson;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::PathParams;
 use crate::output::{has_current, json, parse_etag, with_etag};
-use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
 /// Gets a thread

@@ -2,6 +2,7 @@ use axum::extract::State;
 use serde::Serialize;
 use threadkeep::core::StoreExt;
 use threadkeep::{MetadataFilter, Owner, ThreadKey, ThreadOrder, ThreadQuery, UserId};
+use threadkeep_api::thread::ThreadJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -9,7 +10,6 @@ use crate::cursor;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::QueryParams;
 use crate::output::json;
-use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
 /// A page of threads.

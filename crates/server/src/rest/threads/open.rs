@@ -3,13 +3,13 @@ use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{OpenOutcome, OpenThread};
 use threadkeep::{Map, Owner, ThreadId, ThreadKey, Timestamp};
+use threadkeep_api::thread::{OwnerJson, ThreadJson};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
 use crate::output::{created_or_found, with_etag};
-use crate::rest::json::thread::{OwnerJson, ThreadJson};
 use crate::security::Caller;
 
 /// The thread to open. All fields are optional.

@@ -2,13 +2,13 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Deserializer, Serialize};
 use threadkeep::{Conflict, Expected, Map, MemoryError, Scope, StoreError, ThreadId, ThreadPatch, Timestamp, Value};
+use threadkeep_api::thread::ThreadJson;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, PathParams, expected_change};
 use crate::output::{json, with_etag};
-use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
 /// The maximum number of attempts to merge while others change the thread.

@@ -5,6 +5,7 @@ use axum::extract::State;
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state, stop_waiting_turn};
 use threadkeep::memory::turns::{TurnKind, TurnWaiter, request_stop, stopped_completion};
 use threadkeep::{AgentError, Scope, ThreadId, Turn, TurnStatus};
+use threadkeep_api::turn::TurnJson;
 
 use super::get::resume;
 use crate::app::App;
@@ -13,7 +14,6 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
 use crate::openai;
 use crate::output::json;
-use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 
 /// How long to wait for a turn to stop.

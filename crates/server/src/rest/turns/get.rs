@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::{Scope, ThreadId};
+use threadkeep_api::turn::TurnJson;
 use threadkeep_service::in_current_span;
 use utoipa::ToSchema;
 
@@ -12,7 +13,6 @@ use crate::connections::ConnectionGuard;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::PathParams;
 use crate::output::{json, json_with};
-use crate::rest::json::turn::TurnJson;
 use crate::security::{Caller, MayResume};
 use crate::turns;
 

@@ -1,11 +1,12 @@
 use axum::extract::State;
 use threadkeep::SharedMessages;
+use threadkeep_api::exchange::ErasedJson;
 
 use super::{managed_tenant, user_in_path};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{PathParams, QueryParams};
-use crate::rest::erase::{ErasedJson, erase_user};
+use crate::rest::erase::erase_user;
 use crate::security::Caller;
 
 /// Erases all data of a user of the caller's tenant

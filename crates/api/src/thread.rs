@@ -4,7 +4,7 @@ use utoipa::ToSchema;
 
 /// A conversation, without its messages.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ThreadJson {
+pub struct ThreadJson {
     #[schema(value_type = String, format = Uuid)]
     id: ThreadId,
     owner: OwnerJson,
@@ -37,7 +37,7 @@ pub(crate) struct ThreadJson {
 /// The owner of a thread: `"tenant"`, or `{"user": NAME}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum OwnerJson {
+pub enum OwnerJson {
     /// Shared by all users of the tenant.
     Tenant,
     /// Owned by one user.

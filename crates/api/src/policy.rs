@@ -3,12 +3,12 @@ use threadkeep::context::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rend
 use threadkeep::core::TokenCount;
 use utoipa::ToSchema;
 
-use crate::input::optional_whole_number;
+use crate::whole_number::optional_whole_number;
 
 /// The contents and the format of a context. All fields are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct PolicyJson {
+pub struct PolicyJson {
     /// The first message of the context, which is never truncated.
     system_prompt: Option<String>,
     /// The maximum number of messages from the thread. Default: 20.
@@ -48,7 +48,7 @@ pub(crate) struct PolicyJson {
 /// The format of a context.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RenderingJson {
+pub enum RenderingJson {
     /// Messages with roles and tool parts.
     #[default]
     Chat,
@@ -59,7 +59,7 @@ pub(crate) enum RenderingJson {
 /// Where to search for relevant messages.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum RecallFromJson {
+pub enum RecallFromJson {
     #[default]
     Nowhere,
     /// The thread itself.

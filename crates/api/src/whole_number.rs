@@ -5,14 +5,14 @@ use serde_json::Number;
 use threadkeep::core;
 
 /// Reads a whole number, possibly written with a fraction of zero. For serde's `deserialize_with`.
-pub(crate) fn whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+pub fn whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     let number = Number::deserialize(deserializer)?;
     read(&number)
         .ok_or_else(|| D::Error::custom(format!("invalid value: `{number}`, expected a whole number in range")))
 }
 
 /// Like [`whole_number`], but also accepts null.
-pub(crate) fn optional_whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(
+pub fn optional_whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<T>, D::Error> {
     let Some(number) = Option::<Number>::deserialize(deserializer)? else { return Ok(None) };

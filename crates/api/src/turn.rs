@@ -3,13 +3,13 @@ use threadkeep::agent::{ApprovalTrace, ContextSize, Failure, StoredMessage, Tool
 use threadkeep::{JsonText, ThreadId, Timestamp, Turn, TurnEvent, TurnStatus};
 use utoipa::ToSchema;
 
-use super::approval::StateJson;
-use super::message::RoleJson;
-use super::part::{SourceJson, TokenDetailsJson};
+use crate::approval::StateJson;
+use crate::message::RoleJson;
+use crate::part::{SourceJson, TokenDetailsJson};
 
 /// A turn of an assistant.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnJson {
+pub struct TurnJson {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
     turn: String,
@@ -46,7 +46,7 @@ pub(crate) struct TurnJson {
 /// The status of a turn.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StatusJson {
+pub enum StatusJson {
     Completed,
     /// The turn resumes after a decision.
     WaitingForApproval,
@@ -56,14 +56,14 @@ pub(crate) enum StatusJson {
 
 /// The cause of a failure, for programs.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnErrorJson {
+pub struct TurnErrorJson {
     code: String,
     message: String,
 }
 
 /// A tool call with its outcome.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ToolCallTraceJson {
+pub struct ToolCallTraceJson {
     id: String,
     name: String,
     #[schema(value_type = Object)]
@@ -79,7 +79,7 @@ pub(crate) struct ToolCallTraceJson {
 
 /// An approval of a turn.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ApprovalTraceJson {
+pub struct ApprovalTraceJson {
     id: String,
     tool: String,
     #[schema(value_type = Object)]
@@ -93,7 +93,7 @@ pub(crate) struct ApprovalTraceJson {
 
 /// The resources used by a turn.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnUsageJson {
+pub struct TurnUsageJson {
     model_calls: u64,
     embedding_calls: u64,
     input_tokens: u64,
@@ -106,7 +106,7 @@ pub(crate) struct TurnUsageJson {
 
 /// The size of the model's context.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ContextNumbersJson {
+pub struct ContextNumbersJson {
     messages: u64,
     tokens: u64,
     summary: u64,
@@ -116,7 +116,7 @@ pub(crate) struct ContextNumbersJson {
 
 /// A message that a turn stored.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StoredJson {
+pub struct StoredJson {
     seq: u64,
     role: RoleJson,
 }
@@ -124,7 +124,7 @@ pub(crate) struct StoredJson {
 /// The data of an event of a turn. The name of the event is not part of the data.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
-pub(crate) enum TurnEventJson {
+pub enum TurnEventJson {
     /// `turn.started`
     Started {
         #[schema(value_type = String, format = Uuid)]
@@ -153,7 +153,7 @@ pub(crate) enum TurnEventJson {
 
 impl TurnEventJson {
     /// Converts an event; `None` for an event that this API does not report.
-    pub(crate) fn of(event: TurnEvent) -> Option<Self> {
+    pub fn of(event: TurnEvent) -> Option<Self> {
         Some(match event {
             TurnEvent::Started { thread, turn, agent } => Self::Started { thread, turn, agent },
             TurnEvent::Token { text } => Self::Token { text },

@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 /// A request for permission to make one exact call, with its state.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ApprovalJson {
+pub struct ApprovalJson {
     id: String,
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
@@ -35,7 +35,7 @@ pub(crate) struct ApprovalJson {
 /// The state of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum StateJson {
+pub enum StateJson {
     /// Waiting for a decision.
     Pending,
     /// Approved; the call is in progress.
@@ -56,7 +56,7 @@ pub(crate) enum StateJson {
 impl ApprovalJson {
     /// Converts an approval. If no decision was made in time, the approval is reported as expired, even if its stored
     /// state is still pending.
-    pub(crate) fn of(thread: ThreadId, approval: Approval, now: Timestamp) -> Self {
+    pub fn of(thread: ThreadId, approval: Approval, now: Timestamp) -> Self {
         let state = if approval.state == ApprovalState::Pending && !approval.is_open(now) {
             StateJson::Expired
         } else {

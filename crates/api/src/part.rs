@@ -4,12 +4,12 @@ use serde::{Deserialize, Serialize};
 use threadkeep::{ImageReference, JsonText, Map, Part, Source, TokenDetails, ToolCall, ToolResult, Usage};
 use utoipa::ToSchema;
 
-use crate::input::{optional_whole_number, whole_number};
+use crate::whole_number::{optional_whole_number, whole_number};
 
 /// A part of a message's content: an object with one field, whose name is the kind of the part.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum PartJson<'a> {
+pub enum PartJson<'a> {
     Text(Cow<'a, str>),
     /// A tool call by a model.
     ToolCall(ToolCallJson<'a>),
@@ -25,7 +25,7 @@ pub(crate) enum PartJson<'a> {
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToolCallJson<'a> {
+pub struct ToolCallJson<'a> {
     /// The id of the call, to which the result refers.
     id: Cow<'a, str>,
     /// The name of the tool.
@@ -37,7 +37,7 @@ pub(crate) struct ToolCallJson<'a> {
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ToolResultJson<'a> {
+pub struct ToolResultJson<'a> {
     /// The id of the call.
     call_id: Cow<'a, str>,
     /// The tool's output as text.
@@ -49,7 +49,7 @@ pub(crate) struct ToolResultJson<'a> {
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct ImageJson<'a> {
+pub struct ImageJson<'a> {
     url: Cow<'a, str>,
     /// A description of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub(crate) struct ImageJson<'a> {
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct RawJson<'a> {
+pub struct RawJson<'a> {
     /// The name of the format.
     format: Cow<'a, str>,
     /// The exact item.
@@ -72,7 +72,7 @@ pub(crate) struct RawJson<'a> {
 /// A source of an answer.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct SourceJson<'a> {
+pub struct SourceJson<'a> {
     /// The kind of the source.
     kind: Cow<'a, str>,
     /// The id, which is unique among sources of the same kind.
@@ -94,7 +94,7 @@ pub(crate) struct SourceJson<'a> {
 /// The resources used to generate a message.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct UsageJson<'a> {
+pub struct UsageJson<'a> {
     /// The model that generated the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Cow<'a, str>>,
@@ -114,7 +114,7 @@ pub(crate) struct UsageJson<'a> {
 /// Details of the token counts of a model call, as reported by the provider.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
-pub(crate) struct TokenDetailsJson {
+pub struct TokenDetailsJson {
     /// Input tokens that were read from the provider's cache.
     #[serde(deserialize_with = "whole_number")]
     cached_input: u64,
@@ -128,7 +128,7 @@ pub(crate) struct TokenDetailsJson {
 
 impl TokenDetailsJson {
     /// Converts details; `None` if the provider reported none.
-    pub(crate) fn of(details: TokenDetails) -> Option<Self> {
+    pub fn of(details: TokenDetails) -> Option<Self> {
         let TokenDetails { cached_input, cache_write, reasoning } = details;
         (!details.is_empty()).then_some(Self { cached_input, cache_write, reasoning })
     }
@@ -142,7 +142,7 @@ impl From<TokenDetailsJson> for TokenDetails {
 }
 
 /// Whether a map is empty. Used in serde attributes.
-pub(super) fn is_empty(map: &Map) -> bool {
+pub(crate) fn is_empty(map: &Map) -> bool {
     map.is_empty()
 }
 

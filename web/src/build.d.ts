@@ -1,0 +1,2 @@
+/** Whether the page without a server is part of this build. */
+declare const __HAS_OFFLINE_PAGE__: boolean;

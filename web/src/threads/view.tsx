@@ -1,50 +1,57 @@
 /** All threads: search by words or by meaning, import, export and erasure. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Hit, Imported, RecalledTurn } from "../api/types";
 import { loadMoreThreads, loadThreads, nextThreads, threads, threadsLoaded, threadsProblem } from "../app/open";
 import { chatWith, formatRoute, navigate } from "../app/router";
-import { client, isAbort, may, messageOf, noteFailure, signIn } from "../app/session";
+import { client, isOffline, may, messageOf, noteFailure, signIn } from "../app/session";
 import { titleOf } from "../chat/header";
 import { dateTime, number, shortTime, t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Confirm, Dialog, Empty, Loading, Problem, saveFile, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
+import { CopyActions } from "../offline/copy";
 import { highlight } from "./highlight";
+import { Latest, whileTyping } from "./latest";
 
 type Results =
-  | { by: "words"; hits: Hit[]; next: string | null; incomplete: boolean }
+  | { by: "words"; query: string; hits: Hit[]; next: string | null; incomplete: boolean }
   | { by: "meaning"; turns: RecalledTurn[]; incomplete: boolean };
 
 export function ThreadsView({ query }: { query: string }) {
   const [text, setText] = useState(query);
   const [by, setBy] = useState<"words" | "meaning">("words");
+  const [isTyping, setTyping] = useState(false);
   const [results, setResults] = useState<Results | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  useEffect(() => setText(query), [query]);
+  const latest = useMemo(() => new Latest(), []);
+  // The view writes the address itself while one types; then the field has newer text than the address.
+  const written = useRef(query);
+  useEffect(() => {
+    if (query !== written.current) setText(query);
+    written.current = query;
+  }, [query]);
   useEffect(() => {
     const asked = text.trim();
-    setProblem(null);
-    if (!asked) {
-      setResults(null);
-      return;
-    }
-    const stop = new AbortController();
-    const timer = setTimeout(() => {
-      search(asked, by, stop.signal).then(setResults, (error: unknown) => {
-        if (isAbort(error)) return;
+    latest.run(async () => {
+      try {
+        setResults(asked ? await search(isTyping ? whileTyping(text) : asked, by) : null);
+        setProblem(null);
+      } catch (error) {
         noteFailure(error);
         setProblem(messageOf(error));
-      });
-      navigate({ view: "threads", query: asked }, "replace");
-    }, 120);
-    return () => {
-      clearTimeout(timer);
-      stop.abort();
-    };
-  }, [text, by]);
+      }
+    });
+    if (!asked) return;
+    written.current = asked;
+    navigate({ view: "threads", query: asked }, "replace");
+  }, [text, by, isTyping]);
+  const write = (value: string) => {
+    setText(value);
+    setTyping(by === "words");
+  };
   const more = async () => {
     if (results?.by !== "words" || !results.next) return;
-    const page = await client.search(text.trim(), { after: results.next });
+    const page = await client.search(results.query, { after: results.next });
     setResults({ ...results, hits: [...results.hits, ...page.hits], next: page.next ?? null });
   };
   return (
@@ -56,7 +63,7 @@ export function ThreadsView({ query }: { query: string }) {
         <label class="search-field">
           <Icon name="search" />
           <span class="visually-hidden">{t("search")}</span>
-          <input id="search" type="search" value={text} placeholder={t(by === "words" ? "search_words" : "search_meaning")} onInput={(event) => setText(event.currentTarget.value)} />
+          <input id="search" type="search" value={text} placeholder={t(by === "words" ? "search_words" : "search_meaning")} onInput={(event) => write(event.currentTarget.value)} onKeyDown={(event) => event.key === "Enter" && setTyping(false)} />
         </label>
         <div class="choice" role="group" aria-label={t("search_by")}>
           <button type="button" aria-pressed={by === "words"} onClick={() => setBy("words")}>
@@ -73,12 +80,12 @@ export function ThreadsView({ query }: { query: string }) {
   );
 }
 
-async function search(text: string, by: "words" | "meaning", signal: AbortSignal): Promise<Results> {
+async function search(text: string, by: "words" | "meaning"): Promise<Results> {
   if (by === "words") {
-    const { hits, next, incomplete } = await client.search(text, {}, signal);
-    return { by, hits, next: next ?? null, incomplete: incomplete.length > 0 };
+    const { hits, next, incomplete } = await client.search(text, {});
+    return { by, query: text, hits, next: next ?? null, incomplete: incomplete.length > 0 };
   }
-  const { turns, incomplete } = await client.recall(text, null, 30, signal);
+  const { turns, incomplete } = await client.recall(text, null, 30);
   return { by, turns, incomplete: incomplete.length > 0 };
 }
 
@@ -198,6 +205,7 @@ function ThreadList() {
         <button type="button" onClick={() => void exportAll()}>
           <Icon name="download" /> {t("export_all")}
         </button>
+        {isOffline && <CopyActions />}
         {may("write") && user != null && (
           <button type="button" class="danger" onClick={() => setErasing(true)}>
             <Icon name="erase" /> {t("erase_all")}
@@ -223,13 +231,13 @@ function EraseAll({ user, onClose }: { user: string; onClose: () => void }) {
         toast(t("erased_counts", { threads: erased.threads, messages: erased.messages }));
       }}
     >
-      <p>{t("erase_all_goes", { user: visibleLine(user) })}</p>
+      <p>{isOffline ? t("erase_all_goes_here") : t("erase_all_goes", { user: visibleLine(user) })}</p>
       <ul>
         <li>{t("erase_goes_threads")}</li>
         <li>{t("erase_goes_records")}</li>
         <li>{t("erase_goes_documents")}</li>
       </ul>
-      <p>{t("erase_all_stays")}</p>
+      <p>{t(isOffline ? "erase_all_stays_here" : "erase_all_stays")}</p>
       <label>
         {t("type_the_name", { user: visibleLine(user) })}
         <input value={typed} onInput={(event) => setTyped(event.currentTarget.value)} />

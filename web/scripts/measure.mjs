@@ -71,22 +71,14 @@ async function search(page) {
         await page.evaluate(async (text) => {
           const field = document.querySelector("#search");
           if (!(field instanceof HTMLInputElement)) throw new Error("no field");
-          const list = document.querySelector(".threads-view");
-          if (!list) throw new Error("no view");
-          const changed = new Promise((resolve) => {
-            const timer = setTimeout(resolve, 3000);
-            const observer = new MutationObserver(() => {
-              if (!document.querySelector(".hits, .empty")) return;
-              clearTimeout(timer);
-              observer.disconnect();
-              resolve(undefined);
-            });
-            observer.observe(list, { childList: true, subtree: true, characterData: true });
-          });
           const start = performance.now();
           field.value = text;
           field.dispatchEvent(new InputEvent("input", { bubbles: true }));
-          await changed;
+          const isBusy = () => document.querySelector(".threads-view")?.getAttribute("aria-busy") === "true";
+          const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+          // The view becomes busy before the next frame.
+          await frame();
+          while (isBusy()) await frame();
           return performance.now() - start;
         }, query.slice(0, length)),
       );

@@ -3,6 +3,11 @@ export class Latest {
   private next: (() => Promise<void>) | null = null;
   private isRunning = false;
 
+  /** Whether no task waits for the running one. */
+  get isLast(): boolean {
+    return this.next === null;
+  }
+
   run(task: () => Promise<void>): void {
     this.next = task;
     if (!this.isRunning) void this.work();

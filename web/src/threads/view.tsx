@@ -23,6 +23,7 @@ export function ThreadsView({ query }: { query: string }) {
   const [isTyping, setTyping] = useState(false);
   const [results, setResults] = useState<Results | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
+  const [isSearching, setSearching] = useState(false);
   const latest = useMemo(() => new Latest(), []);
   // The view writes the address itself while one types; then the field has newer text than the address.
   const written = useRef(query);
@@ -40,12 +41,15 @@ export function ThreadsView({ query }: { query: string }) {
         noteFailure(error);
         setProblem(messageOf(error));
       }
+      if (latest.isLast) setSearching(false);
     });
     if (!asked) return;
     written.current = asked;
     navigate({ view: "threads", query: asked }, "replace");
   }, [text, by, isTyping]);
   const write = (value: string) => {
+    if (value === text) return;
+    setSearching(true);
     setText(value);
     setTyping(by === "words");
   };
@@ -55,7 +59,7 @@ export function ThreadsView({ query }: { query: string }) {
     setResults({ ...results, hits: [...results.hits, ...page.hits], next: page.next ?? null });
   };
   return (
-    <section class="page threads-view" aria-label={t("threads_and_search")}>
+    <section class="page threads-view" aria-label={t("threads_and_search")} aria-busy={isSearching}>
       <header class="page-header">
         <h1>{t("threads_and_search")}</h1>
       </header>

@@ -3,19 +3,28 @@
  *
  *     cargo build && npm run pictures            all views
  *     npm run pictures -- context               only views whose name contains a word
+ *     npm run pictures -- docs                  only those of the documentation, into docs/pictures
  */
 import { mkdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { board, journal, launch, serve } from "../tests/browser/harness.mjs";
 
 const FOLDER = fileURLToPath(new URL("../pictures/", import.meta.url));
-const only = process.argv[2] ?? "";
+const DOCS_FOLDER = fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
+/** The pictures of the documentation, by view, size and theme. */
+const DOCS = new Map([
+  ["chat-wide-day", "chat.png"],
+  ["chat-map-large-wide-night", "map.png"],
+  ["context-compare-wide-day", "context.png"],
+]);
+const isForDocs = process.argv[2] === "docs";
+const only = isForDocs ? "" : (process.argv[2] ?? "");
 const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 
 const served = await serve();
 const browser = await launch();
 try {
-  await mkdir(FOLDER, { recursive: true });
+  await mkdir(isForDocs ? DOCS_FOLDER : FOLDER, { recursive: true });
   const thread = (await served.call("POST", "v1/threads", { key: "trip", title: "A camping weekend by the lake", metadata: { assistant: "general" } })).id;
   await served.call("POST", `v1/threads/${thread}/messages`, { messages: journal() });
   await served.call("PUT", "v1/preferences/diet", { value: "no nuts" });
@@ -61,7 +70,8 @@ try {
       await page.goto(`${served.url}#token=${served.token}`);
       await page.waitForSelector(".frame");
       for (const [name, address] of Object.entries(views)) {
-        if (!name.includes(only)) continue;
+        const inDocs = DOCS.get(`${name}-${size}-${theme}`);
+        if (isForDocs ? !inDocs : !name.includes(only)) continue;
         await page.goto("about:blank");
         await page.goto(served.url + address);
         await page.waitForSelector(".chat .composer, .page .panel, .page .tiles, .threads-view, .graph");
@@ -85,7 +95,7 @@ try {
           await page.waitForSelector(".stations li");
         }
         await page.waitForTimeout(1200);
-        await page.screenshot({ path: `${FOLDER}${name}-${size}-${theme}.png` });
+        await page.screenshot({ path: isForDocs ? `${DOCS_FOLDER}${inDocs}` : `${FOLDER}${name}-${size}-${theme}.png` });
       }
       await context.close();
     }

@@ -9,6 +9,7 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { launch, serve } from "../tests/browser/harness.mjs";
 
 const MESSAGES = Number(process.argv[2] ?? 100_000);
@@ -97,7 +98,9 @@ try {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 } });
   const page = await context.newPage();
   page.setDefaultTimeout(600_000);
-  await served.call("POST", "v1/import", text);
+  const headers = { authorization: `Bearer ${served.token}`, "content-type": "application/octet-stream" };
+  const imported = await fetch(`${served.url}v1/import`, { method: "POST", headers, body: gzipSync(text) });
+  if (!imported.ok) throw new Error(await imported.text());
   await page.goto(`${served.url}#token=${served.token}`);
   await page.locator(".frame").waitFor();
   console.log(`${MESSAGES} messages in one conversation`);

@@ -19,7 +19,9 @@ export async function copyAll(source: Client, target: Client): Promise<Copied> {
   const items = parseExport(await exported.text());
   const { threads, messages, records } = counts(items);
   if (items.size === 0) return { threads, messages, records, differences: [], differenceCount: 0 };
-  const imported = await target.importFile(exported);
+  // A server limits the size of a request.
+  const compressed = await new Response(exported.stream().pipeThrough(new CompressionStream("gzip"))).blob();
+  const imported = await target.importFile(compressed);
   const arrived = parseExport(await (await target.exportFile()).text());
   const differences = [...imported.problems, ...compare(items, arrived)];
   return { threads, messages, records, differences: differences.slice(0, MAX_LISTED), differenceCount: differences.length };

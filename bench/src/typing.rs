@@ -3,7 +3,7 @@
 //! Each letter sends the query that `threadkeep browse` sends: the words so far, and the last one as a prefix. The baseline
 //! is a plain FTS5 table with an index of prefixes, which returns the texts of the newest messages with the prefix.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
@@ -17,7 +17,7 @@ use crate::measure::percentile_ms;
 use crate::random::Random;
 use crate::texts::Language;
 
-const TEXT_BYTES: usize = 200;
+pub(crate) const TEXT_BYTES: usize = 200;
 const THREAD: u64 = 1_000;
 /// The minimum number of letters of a word that is searched for while it is typed.
 const FIRST_LETTERS: usize = 3;
@@ -45,7 +45,7 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<()> {
     std::fs::create_dir_all(&args.folder)?;
     let language = Language::new(1);
-    let engine = open_filled(args, &language).await?;
+    let engine = open_filled(&args.folder, args.messages, &language).await?;
     let floor = open_filled_floor(args, &language)?;
     let mut random = Random::new(1);
     let queries: Vec<Vec<String>> = (0..args.queries)
@@ -116,14 +116,15 @@ fn search_floor(floor: &Connection, typed: &str) -> Result<usize> {
     Ok(texts.collect::<Result<Vec<_>, _>>()?.len())
 }
 
-async fn open_filled(args: &Args, language: &Language) -> Result<Engine> {
-    let path = args.folder.join(format!("{}.db", args.messages));
+/// Opens a store in a folder, with `messages` messages of one user in threads of 1,000. Fills it if it does not exist.
+pub(crate) async fn open_filled(folder: &Path, messages: u64, language: &Language) -> Result<Engine> {
+    let path = folder.join(format!("{messages}.db"));
     let is_filled = path.exists();
     let engine = Engine::sqlite(&path)?;
     if !is_filled {
         eprintln!("filling {}", path.display());
-        for first in (0..args.messages).step_by(usize::try_from(THREAD)?) {
-            let numbers = first..(first + THREAD).min(args.messages);
+        for first in (0..messages).step_by(usize::try_from(THREAD)?) {
+            let numbers = first..(first + THREAD).min(messages);
             let drafts = numbers.map(|number| match number % 2 {
                 0 => Draft::user(language.text(number, TEXT_BYTES)),
                 _ => Draft::assistant(language.text(number, TEXT_BYTES)),
@@ -151,7 +152,8 @@ fn open_filled_floor(args: &Args, language: &Language) -> Result<Connection> {
     Ok(floor)
 }
 
-fn ratio(latencies: &[f64], floor_latencies: &[f64], percent: usize) -> f64 {
+/// Returns the ratio of a percentile of latencies to that of a baseline.
+pub(crate) fn ratio(latencies: &[f64], floor_latencies: &[f64], percent: usize) -> f64 {
     let ratio = percentile_ms(latencies, percent) / percentile_ms(floor_latencies, percent);
     (ratio * 100.0).round() / 100.0
 }

@@ -51,7 +51,7 @@ impl Snippet {
 /// The byte ranges of words that match the query.
 fn find_matches(text: &str, matcher: &mut CachingTermMatcher<'_>) -> Vec<Range<usize>> {
     let words = text.unicode_word_indices();
-    let matching = words.filter(|(_, word)| !matcher.count(word).is_miss());
+    let matching = words.filter(|(_, word)| matcher.is_match(word));
     matching.map(|(start, word)| start..start + word.len()).collect()
 }
 

@@ -12,7 +12,7 @@ use threadkeep_memory::{AppendOptions, AssembledContext, ContextOptions, Draft, 
 use threadkeep_tokens::Cl100k;
 
 use crate::engine::Engine;
-use crate::measure::{cpu_seconds, resident_kib};
+use crate::measure::{cpu_seconds, percentile_ms, resident_kib};
 use crate::random::Random;
 use crate::texts::Language;
 
@@ -63,10 +63,10 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let line = json!({
         "messages": args.messages,
         "thread": args.thread,
-        "recall_p50_ms": percentile(&recalls, 50),
-        "recall_p99_ms": percentile(&recalls, 99),
-        "context_p50_ms": percentile(&contexts, 50),
-        "context_p99_ms": percentile(&contexts, 99),
+        "recall_p50_ms": percentile_ms(&recalls, 50),
+        "recall_p99_ms": percentile_ms(&recalls, 99),
+        "context_p50_ms": percentile_ms(&contexts, 50),
+        "context_p99_ms": percentile_ms(&contexts, 99),
         "context_cpu_ms": (cpu * 1e6).round() / 1e3,
         "resident_kib": approximate,
         "resident_kib_with_cl100k": exact,
@@ -142,12 +142,4 @@ fn check(assembled: &AssembledContext) -> Result<()> {
     let is_full = (TOKENS / 2..=TOKENS).contains(&total);
     ensure!(unsearched.is_empty() && is_full, "{total} tokens, unsearched {unsearched:?}");
     Ok(())
-}
-
-/// Returns a percentile in milliseconds, rounded to the microsecond.
-fn percentile(seconds: &[f64], percent: usize) -> f64 {
-    let mut sorted = seconds.to_vec();
-    sorted.sort_unstable_by(f64::total_cmp);
-    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(index).map_or(0.0, |seconds| (seconds * 1e6).round() / 1e3)
 }

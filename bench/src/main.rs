@@ -16,6 +16,7 @@ mod latency;
 mod locomo;
 mod london;
 mod longmemeval;
+mod mcp;
 mod measure;
 mod postgres;
 mod power_cut;
@@ -29,6 +30,7 @@ mod session;
 mod summaries;
 mod tesis;
 mod texts;
+mod typing;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -74,6 +76,10 @@ enum Command {
     Agent(agent::Args),
     /// Time contexts with recall from a long thread in a large store
     Latency(latency::Args),
+    /// Time searches while queries are typed letter by letter, among all messages of one user
+    Typing(typing::Args),
+    /// Time the MCP server on a large store: from its start to the first answers, and searches
+    Mcp(mcp::Args),
     /// Time JSON Lines backups of a store while writers append to it
     Backup(backup::Args),
     /// Measure how many facts of recorded operations conversations remain after a compaction
@@ -117,6 +123,8 @@ fn main() -> Result<()> {
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
         Command::Agent(args) => runtime.block_on(agent::run(&args)),
         Command::Latency(args) => runtime.block_on(latency::run(&args)),
+        Command::Typing(args) => runtime.block_on(typing::run(&args)),
+        Command::Mcp(args) => runtime.block_on(mcp::run(&args)),
         Command::Backup(args) => runtime.block_on(backup::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),

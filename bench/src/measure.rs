@@ -68,6 +68,14 @@ pub(crate) fn median(figures: &[f64]) -> Result<f64> {
     Ok(Spread::of(figures.iter().copied()).context("no latencies were measured")?.median)
 }
 
+/// Returns a percentile in milliseconds, rounded to the microsecond.
+pub(crate) fn percentile_ms(seconds: &[f64], percent: usize) -> f64 {
+    let mut sorted = seconds.to_vec();
+    sorted.sort_unstable_by(f64::total_cmp);
+    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(index).map_or(0.0, |seconds| (seconds * 1e6).round() / 1e3)
+}
+
 /// The valid trials of a workload, and the number of discarded ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {

@@ -177,11 +177,13 @@ impl<'a> SeededThread<'a> {
         let query = SearchQuery {
             collection: threadkeep_core::Collection::Messages,
             terms: vec!["walrus".to_owned()],
+            alternatives: Vec::new(),
             vector: None,
             filters: Vec::new(),
             metadata: MetadataFilter::default(),
             thread: None,
             limit: 100,
+            reads_messages: false,
         };
         let now = threadkeep_core::Timestamp::MAX;
         median_latency(seconds, async || {

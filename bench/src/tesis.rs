@@ -152,11 +152,13 @@ async fn by_bm25(memory: &Memory, tenant: &Scope, question: &str) -> Result<Vec<
     let query = SearchQuery {
         collection: Collection::Named("tesis".to_owned()),
         terms: question.terms(),
+        alternatives: Vec::new(),
         vector: None,
         filters: Vec::new(),
         metadata: MetadataFilter::default(),
         thread: None,
         limit: CANDIDATES,
+        reads_messages: false,
     };
     let index = Arc::clone(&memory.backend().search);
     let answer = index.search(tenant, &query, memory.now()).await?;

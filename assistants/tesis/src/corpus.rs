@@ -330,11 +330,13 @@ impl Corpus {
         let query = SearchQuery {
             collection: collection(),
             terms,
+            alternatives: Vec::new(),
             vector,
             filters,
             metadata: MetadataFilter::default(),
             thread: None,
             limit,
+            reads_messages: false,
         };
         self.memory.backend().search.search(scope, &query, self.memory.now()).await
     }

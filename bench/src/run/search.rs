@@ -117,11 +117,13 @@ async fn index_only(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, 
     let query = SearchQuery {
         collection: Collection::Messages,
         terms: text::distinct_terms(RARE),
+        alternatives: Vec::new(),
         vector: None,
         filters: Vec::new(),
         metadata: MetadataFilter::default(),
         thread: None,
         limit: LIMIT,
+        reads_messages: false,
     };
     let series = Series::run(bench.trials, &bench.disk, async |_| {
         let (_, raw) = fts.numbers(RARE, REPEAT)?;

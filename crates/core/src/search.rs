@@ -2,7 +2,7 @@ mod filter;
 
 use async_trait::async_trait;
 
-use crate::{Map, MetadataFilter, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp, limits};
+use crate::{Map, Message, MetadataFilter, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp, limits};
 
 pub use filter::{FieldFilter, filter_terms};
 
@@ -15,7 +15,8 @@ pub use filter::{FieldFilter, filter_terms};
 /// candidates with the statistics for ranking, the same in every backend.
 #[async_trait]
 pub trait SearchIndex: Portable + std::fmt::Debug {
-    /// Finds entries that contain at least one term of the query. Entries with rarer terms come first.
+    /// Finds entries that contain at least one term of the query. Entries with rarer terms come first. Messages with the same terms
+    /// come in the order of their positions in their thread, newest first.
     ///
     /// For messages, the threads to which the scope has full access are searched: a user's own threads, or all threads of a tenant. If
     /// the query names a thread, that thread is searched if the scope may read it. Erased, trimmed, deleted and expired messages are
@@ -27,7 +28,8 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// `Unsupported`, and so are named collections in backends without them.
     ///
     /// With a filter on metadata, hits and unindexed threads come only from threads that pass it. `documents` and `frequencies` may
-    /// also count the messages of other threads in the scope. In a named collection, such a filter is `Unsupported`.
+    /// also count the messages of other threads in the scope. In a named collection, such a filter is `Unsupported`, and so are
+    /// alternatives.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
     /// Adds entries to the scope's part of a named collection, all or nothing. Replaces entries with the same id. Searches find the new
@@ -162,6 +164,9 @@ pub struct SearchQuery {
     pub collection: Collection,
     /// Terms as [`crate::text::indexed_terms`] produces them. At most 32 are looked up.
     pub terms: Vec<String>,
+    /// Lists of alternative terms, such as the words with a prefix. Each list counts as one more term: the messages with any term of
+    /// the list contain it. At most 32 terms of all lists together are looked up. Empty for a named collection.
+    pub alternatives: Vec<Vec<String>>,
     /// An embedding whose nearest entries are also returned.
     pub vector: Option<Embedding>,
     /// Conditions, all of which an entry of a named collection must meet.
@@ -172,6 +177,8 @@ pub struct SearchQuery {
     pub thread: Option<ThreadId>,
     /// The maximum number of hits (1 to 1,000).
     pub limit: usize,
+    /// Whether the answer should contain the messages of the hits, if the backend can read them together with the index.
+    pub reads_messages: bool,
 }
 
 impl SearchQuery {
@@ -181,15 +188,31 @@ impl SearchQuery {
         self.terms.is_empty() && !self.filters.is_empty()
     }
 
-    /// Checks that a query for a named collection has no filter on the metadata of threads.
+    /// Checks that a query for a named collection has neither a filter on the metadata of threads nor alternatives.
     ///
     /// # Errors
-    /// `Unsupported` if it has one.
+    /// `Unsupported` if it has one of them.
     pub fn check_collection(&self) -> Result<()> {
-        if self.metadata.is_empty() {
-            return Ok(());
+        if !self.metadata.is_empty() {
+            return Err(StoreError::Unsupported("metadata filters in named collections"));
         }
-        Err(StoreError::Unsupported("metadata filters in named collections"))
+        if !self.alternatives.is_empty() {
+            return Err(StoreError::Unsupported("alternative terms in named collections"));
+        }
+        Ok(())
+    }
+
+    /// Returns the number of [`SearchAnswer::frequencies`]: one for each term, and one for each list of alternatives.
+    #[must_use]
+    pub fn frequency_count(&self) -> usize {
+        self.terms.len() + self.alternatives.len()
+    }
+
+    /// Returns the terms to look up, each with the index of its frequency: at most `max` terms, and at most `max` alternatives.
+    pub fn lookups(&self, max: usize) -> impl Iterator<Item = (usize, &String)> {
+        let lists = self.alternatives.iter().zip(self.terms.len()..);
+        let alternatives = lists.flat_map(|(list, index)| list.iter().map(move |term| (index, term)));
+        self.terms.iter().take(max).enumerate().chain(alternatives.take(max))
     }
 
     /// Whether an entry with these fields passes all filters.
@@ -204,11 +227,14 @@ impl SearchQuery {
 pub struct SearchAnswer {
     /// The candidates among messages.
     pub hits: Vec<SearchHit>,
+    /// The messages of some of these candidates, from the same snapshot, if the query asks for them. Backends need not return any.
+    pub messages: Vec<(ThreadId, Message)>,
     /// The candidates of a named collection.
     pub entries: Vec<EntryHit>,
     /// The approximate number of entries in the searched part of the collection.
     pub documents: u64,
-    /// For each term of the query, the number of entries that contain it, counted up to a limit; 0 for terms that were not looked up.
+    /// For each term of the query, and then for each list of alternatives, the number of entries that contain it, counted up to a
+    /// limit; 0 for terms that were not looked up.
     pub frequencies: Vec<u64>,
     /// The searched threads whose newest messages are not indexed yet.
     pub unindexed: Vec<UnindexedThread>,

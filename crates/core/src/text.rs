@@ -186,7 +186,7 @@ pub fn words(text: &str) -> Vec<String> {
 }
 
 /// Calls a function with each folded word of the text, in order.
-fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
+pub fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
     if text.is_ascii() {
         // A fast path with the same result: in ASCII, every character that is not a letter or digit separates words.
         let mut folded = String::new();

@@ -7,6 +7,7 @@ use threadkeep_core::{
 
 use crate::context::is_context_state_conflict;
 use crate::retry::{RetryOutcome, retry_with_outcome};
+use crate::thread_cache::removes_content;
 use crate::title::{title_from, title_from_first};
 use crate::{Draft, Memory, MemoryError, Result, Retention, Titles, fingerprint};
 
@@ -226,8 +227,24 @@ impl Memory {
         self.replayed(scope, thread, batch, outcome, retried.may_have_applied_before).await
     }
 
-    /// Commits a batch and updates the thread cache.
+    /// Commits a batch and updates the caches.
     pub(crate) async fn commit_through_cache(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        batch: &Batch,
+        now: Timestamp,
+    ) -> RetryOutcome<CommitOutcome> {
+        if !removes_content(batch) {
+            return self.commit_through_thread_cache(scope, thread, batch, now).await;
+        }
+        self.vocabularies().evict(thread);
+        let outcome = self.commit_through_thread_cache(scope, thread, batch, now).await;
+        self.vocabularies().evict(thread);
+        outcome
+    }
+
+    async fn commit_through_thread_cache(
         &self,
         scope: &Scope,
         thread: ThreadId,

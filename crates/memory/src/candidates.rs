@@ -69,11 +69,13 @@ impl Memory {
         let query = SearchQuery {
             collection: Collection::Messages,
             terms: question.terms(),
+            alternatives: question.alternatives(),
             vector: None,
             filters: Vec::new(),
             metadata: metadata.clone(),
             thread,
             limit,
+            reads_messages: true,
         };
         let mut answer = self.query_index(scope, &query).await?;
         let mut unindexed = self.read_unindexed(scope, &answer.unindexed).await?;
@@ -82,12 +84,12 @@ impl Memory {
             unindexed = self.read_unindexed(scope, &answer.unindexed).await?;
         }
         let mut truncated = answer.hits.len() >= limit;
-        let mut indexed = self.read_hits(scope, answer.hits).await?;
+        let mut indexed = self.read_rest(scope, &mut answer).await?;
         if truncated && limit < MAX_CANDIDATES && thread.is_none() && has_copies(&indexed) {
             // Copies of the same messages took up part of the limit, so query again with a higher limit.
             answer = self.query_index(scope, &SearchQuery { limit: MAX_CANDIDATES, ..query }).await?;
             truncated = answer.hits.len() >= MAX_CANDIDATES;
-            indexed = self.read_hits(scope, answer.hits).await?;
+            indexed = self.read_rest(scope, &mut answer).await?;
         }
         let frequencies = question.frequencies_of_words(&answer.frequencies);
         let statistics = Statistics { documents: answer.documents, frequencies };
@@ -117,6 +119,19 @@ impl Memory {
             }
         }
         Ok(has_indexed)
+    }
+
+    /// Takes the messages of an answer, and reads those of the other hits.
+    async fn read_rest(&self, scope: &Scope, answer: &mut SearchAnswer) -> Result<Vec<Candidate>> {
+        let messages = std::mem::take(&mut answer.messages);
+        let mut hits = std::mem::take(&mut answer.hits);
+        if !messages.is_empty() {
+            let read: HashSet<_> = messages.iter().map(|(thread, message)| (*thread, message.seq)).collect();
+            hits.retain(|hit| !read.contains(&(hit.thread, hit.seq)));
+        }
+        let mut found = self.read_hits(scope, hits).await?;
+        found.extend(messages.into_iter().map(|(thread, message)| Candidate { thread, message }));
+        Ok(found)
     }
 
     /// Reads messages by position, from several threads concurrently. Omits messages that no longer exist.

@@ -8,6 +8,7 @@ use threadkeep_core::{
 use uuid::Uuid;
 
 use crate::erasures::{ErasureLog, RecordingStore};
+use crate::search::VocabularyCache;
 use crate::subscribe::Feeds;
 use crate::thread_cache::ThreadCache;
 use crate::title::ThreadsWithFinalTitle;
@@ -65,6 +66,7 @@ struct Inner {
     options: MemoryOptions,
     threads_with_final_title: ThreadsWithFinalTitle,
     thread_cache: Option<ThreadCache>,
+    vocabularies: VocabularyCache,
     feeds: Arc<Feeds>,
     erasure_log: Option<Arc<dyn ErasureLog>>,
 }
@@ -129,6 +131,7 @@ impl Memory {
                 options,
                 threads_with_final_title,
                 thread_cache,
+                vocabularies: VocabularyCache::default(),
                 feeds,
                 erasure_log,
             }),
@@ -209,6 +212,10 @@ impl Memory {
 
     pub(crate) fn thread_cache(&self) -> Option<&ThreadCache> {
         self.inner.thread_cache.as_ref()
+    }
+
+    pub(crate) fn vocabularies(&self) -> &VocabularyCache {
+        &self.inner.vocabularies
     }
 
     pub(crate) fn feeds(&self) -> &Arc<Feeds> {

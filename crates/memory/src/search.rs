@@ -9,11 +9,13 @@ use std::ops::RangeInclusive;
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics, bm25};
 use threadkeep_core::query::TextQuery;
-use threadkeep_core::text::TermCounts;
+use threadkeep_core::text::{self, TermCounts};
 use threadkeep_core::{
     Bound, Message, MessageQuery, MetadataFilter, OnCorrupt, Role, Scope, Thread, ThreadId, ThreadKey, ThreadOrder,
     ThreadQuery, Timestamp, UnindexedThread, limits,
 };
+
+pub(crate) use vocabulary::VocabularyCache;
 
 use crate::candidates::{Candidate, Candidates, SearchArea};
 use crate::{Memory, MemoryError, Result, Snippet};
@@ -129,21 +131,25 @@ impl Memory {
             };
         }
         let mut vocabulary = None;
-        let mut words = query.words.clone();
+        let mut prefixes = Vec::new();
         if !query.prefixes.is_empty() {
             let known = vocabulary.insert(self.vocabulary(scope, options).await?);
-            words.extend(query.prefixes.iter().flat_map(|prefix| known.words_with_prefix(prefix)));
-            // A prefix that begins no known word can still be a word.
-            words.extend(query.prefixes.iter().cloned());
+            prefixes.extend(query.prefixes.iter().map(|prefix| (prefix.clone(), known.words_with_prefix(prefix))));
         }
+        // While a word is typed, the query has the letters so far as a word and as a prefix. The prefix stands for both.
+        let is_prefix = |word: &String| query.prefixes.iter().any(|prefix| text::words(word) == [prefix.as_str()]);
+        let mut words: Vec<String> = query.words.iter().filter(|word| !is_prefix(word)).cloned().collect();
         words.extend(query.phrases.iter().cloned());
-        let question = Question::of_all_words(&words.join(" "));
+        let question = Question::with_prefixes(&words.join(" "), &prefixes);
         let mut results = self.search_words(scope, &query, &question, options).await?;
+        let begins_known_word = |word: &str| prefixes.iter().any(|(prefix, words)| prefix == word && !words.is_empty());
         let typed = Question::of_all_words(&query.words.join(" "));
-        let missing: Vec<String> =
-            typed.words().filter(|word| !results.occurring.contains(*word)).map(str::to_owned).collect();
-        let missing =
-            missing.into_iter().filter(|word| word.chars().count() >= MIN_CORRECTED_LETTERS).collect::<Vec<_>>();
+        let missing: Vec<String> = typed
+            .words()
+            .filter(|word| !results.occurring.contains(*word) && !begins_known_word(word))
+            .filter(|word| word.chars().count() >= MIN_CORRECTED_LETTERS)
+            .map(str::to_owned)
+            .collect();
         if missing.is_empty() {
             return Ok(results.results);
         }
@@ -154,7 +160,7 @@ impl Memory {
         let corrections: Vec<Correction> = missing.into_iter().filter_map(|word| vocabulary.correct(word)).collect();
         if !corrections.is_empty() {
             words.extend(corrections.iter().map(|correction| correction.instead.clone()));
-            let question = Question::of_all_words(&words.join(" "));
+            let question = Question::with_prefixes(&words.join(" "), &prefixes);
             results = self.search_words(scope, &query, &question, options).await?;
             results.results.corrections = corrections;
         }
@@ -192,9 +198,9 @@ impl Memory {
             .extend(question.words().zip(counted).filter(|(_, count)| *count > 0).map(|(word, _)| word.to_owned()));
         let mut scored = self.remove_duplicates(scope, scored, options.thread, message_of).await?;
         scored.truncate(options.limit);
-        let terms = question.terms();
+        let mut matcher = question.caching_matcher();
         let hits = scored.into_iter().map(|(score, Candidate { thread, message })| {
-            let snippet = Snippet::of(&message.plain_text(), &terms);
+            let snippet = Snippet::of_matches(&message.plain_text(), &mut matcher);
             Hit { thread, message, score, snippet }
         });
         let results = SearchResults { hits: hits.collect(), truncated, unsearched: unread, corrections: Vec::new() };
@@ -320,8 +326,9 @@ fn score_and_sort(
     options: &SearchOptions,
 ) -> (Vec<(f64, Candidate)>, Vec<u64>) {
     let mut word_frequencies = vec![0; question.words().count()];
+    let mut matcher = question.caching_matcher();
     let counted = found.into_iter().map(|candidate| {
-        let counts = question.count(&candidate.message.plain_text());
+        let counts = matcher.count(&candidate.message.plain_text());
         for (frequency, count) in word_frequencies.iter_mut().zip(&counts.counts) {
             *frequency += u64::from(*count > 0);
         }

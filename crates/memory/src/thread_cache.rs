@@ -92,7 +92,9 @@ impl Memory {
         (!cached.messages().iter().any(is_outdated)).then_some(cached)
     }
 
+    /// Evicts everything that was read from a thread.
     pub(crate) fn evict_thread(&self, scope: &Scope, thread: ThreadId) {
+        self.vocabularies().evict(thread);
         if let Some(cache) = self.thread_cache() {
             cache.evict(&(scope.tenant_id().clone(), thread));
         }

@@ -226,6 +226,9 @@ macro_rules! __with_all_cases {
                 image_descriptions_are_indexed,
                 searches_run_concurrently_with_commits,
                 the_number_of_terms_is_limited,
+                alternatives_count_as_one_term,
+                messages_with_the_same_terms_are_found_newest_first,
+                the_number_of_alternatives_is_limited,
             }
             collections {
                 entries_are_found_by_words,
@@ -280,6 +283,7 @@ macro_rules! __with_all_cases {
             }
             unsupported {
                 messages_do_not_support_vectors,
+                named_collections_do_not_support_alternatives,
                 messages_cannot_be_upserted,
                 compaction_succeeds_or_is_unsupported,
             }

@@ -23,23 +23,26 @@ pub(crate) async fn search_messages(
     now: Timestamp,
 ) -> Result<SearchAnswer> {
     let searched = searched_threads(transaction, scope, query, now).await?;
-    let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
+    let mut answer = SearchAnswer { frequencies: vec![0; query.frequency_count()], ..SearchAnswer::default() };
     answer.documents = searched.values().sum();
-    let terms: Vec<&String> = query.terms.iter().take(MAX_TERMS).collect();
-    let keys = terms.iter().map(|term| index::term(scope.tenant_id(), term));
-    let keys: Vec<Vec<u8>> = keys.collect();
-    let found = try_join_all(keys.iter().map(|key| transaction.keys_indexed(key))).await?;
-    // The indexes of the matched terms of each message.
+    let lookups = query.lookups(MAX_TERMS).map(|(index, term)| (index, index::term(scope.tenant_id(), term)));
+    let lookups: Vec<(usize, Vec<u8>)> = lookups.collect();
+    let found = try_join_all(lookups.iter().map(|(_, key)| transaction.keys_indexed(key))).await?;
+    // The matched terms of each message, as indexes into the frequencies. A message can have several terms of a list.
     let mut matches: BTreeMap<(ThreadId, u64), Vec<usize>> = BTreeMap::new();
-    for (term, keys) in found.iter().enumerate() {
+    for ((index, _), keys) in lookups.iter().zip(&found) {
         for (thread, seq) in keys.iter().filter_map(|key| keys::parse_entry(key)) {
             if searched.contains_key(&thread) {
-                answer.frequencies[term] += 1;
-                matches.entry((thread, seq)).or_default().push(term);
+                let terms = matches.entry((thread, seq)).or_default();
+                if terms.last() != Some(index) {
+                    answer.frequencies[*index] += 1;
+                    terms.push(*index);
+                }
             }
         }
     }
-    let mut matches: Vec<_> = matches.into_iter().collect();
+    // Newest first; the sort is stable.
+    let mut matches: Vec<_> = matches.into_iter().rev().collect();
     matches.sort_by_key(|(_, terms)| rarity_key(terms, &answer.frequencies));
     let hits = matches.into_iter().take(query.limit).map(|((thread, seq), _)| SearchHit { thread, seq });
     answer.hits = hits.collect();

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
@@ -54,12 +55,12 @@ impl SearchIndex for MemoryStore {
 /// A message that contains at least one of the query's terms.
 struct Match {
     hit: SearchHit,
-    /// Indexes of the matched terms in the query.
+    /// The matched terms, as indexes into the answer's frequencies.
     terms: Vec<usize>,
 }
 
 fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
-    let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
+    let mut answer = SearchAnswer { frequencies: vec![0; query.frequency_count()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
     let searched = state.searched_threads(scope, query.thread, now);
     for (thread, stored) in searched.filter(|(_, stored)| stored.passes_filter(&query.metadata)) {
@@ -74,16 +75,20 @@ fn search_messages(state: &State, scope: &Scope, query: &SearchQuery, now: Times
             }
         }
     }
-    matches.sort_by_key(|found| rarity_key(&found.terms, &answer.frequencies));
+    matches.sort_by_cached_key(|Match { hit, terms }| {
+        (rarity_key(terms, &answer.frequencies), Reverse((hit.thread, hit.seq)))
+    });
     answer.hits = matches.into_iter().take(query.limit).map(|found| found.hit).collect();
     answer
 }
 
-/// Returns the terms of a query that the text contains, as indexes into the query's list of terms.
+/// Returns the terms of a query that the text contains, as indexes into the answer's frequencies.
 pub(crate) fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
     let indexed: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
-    let terms = query.terms.iter().take(MAX_TERMS).enumerate();
-    terms.filter(|(_, term)| indexed.contains(*term)).map(|(index, _)| index).collect()
+    let found = query.lookups(MAX_TERMS).filter(|(_, term)| indexed.contains(*term));
+    let mut found: Vec<usize> = found.map(|(index, _)| index).collect();
+    found.dedup();
+    found
 }
 
 /// Returns a sort key that ranks matches of rarer terms first.

@@ -1,4 +1,5 @@
-use std::collections::HashMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 
 use threadkeep_core::{
     Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, UnindexedThread, limits,
@@ -43,8 +44,10 @@ pub(crate) async fn search(
     limits::check_page(query.limit)?;
     let caller = Caller::of(scope);
     // Text that cannot be a term was never indexed; the empty term stands for it and matches nothing.
-    let used = query.terms.iter().take(MAX_TERMS).map(String::as_str);
-    let terms: Vec<&str> = used.map(|term| if term.chars().all(char::is_alphanumeric) { term } else { "" }).collect();
+    let (indexes, terms): (Vec<usize>, Vec<&str>) = query
+        .lookups(MAX_TERMS)
+        .map(|(index, term)| (index, if term.chars().all(char::is_alphanumeric) { term.as_str() } else { "" }))
+        .unzip();
     let sql = "SELECT place, thread, thread_no, first_seq, seqs, documents, behind_threads, behind_seqs, missing \
                FROM threadkeep.search($1, $2, $3, $4, $5, $6, $7, $8)";
     let values: [Parameter<'_>; 8] = [
@@ -65,17 +68,18 @@ pub(crate) async fn search(
         outcome.answer.unindexed =
             behind.map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
         outcome.is_far_behind = get::<i64>(last, 8)? > signed(MAX_UNINDEXED);
-        let matches = matches.iter().map(TermMatch::read).collect::<Result<Vec<_>>>()?;
-        outcome.answer.frequencies = frequencies(&matches, terms.len());
+        let matches = matches.iter().map(|row| TermMatch::read(row, &indexes)).collect::<Result<Vec<_>>>()?;
+        let matches = merge_alternatives(matches, query.terms.len());
+        outcome.answer.frequencies = frequencies(&matches, query.frequency_count());
         outcome.answer.hits = rank(&matches, &outcome.answer, query.limit);
     }
-    outcome.answer.frequencies.resize(query.terms.len(), 0);
+    outcome.answer.frequencies.resize(query.frequency_count(), 0);
     Ok(outcome)
 }
 
 /// The messages of one thread that contain one term.
 struct TermMatch {
-    /// The index of the term in the query.
+    /// The index of the term, or of its list of alternatives, in the answer's frequencies.
     term: usize,
     thread: ThreadId,
     thread_no: i64,
@@ -83,18 +87,37 @@ struct TermMatch {
 }
 
 impl TermMatch {
-    fn read(row: &Row) -> Result<Self> {
+    /// Reads a row. `indexes` has an index of [`TermMatch::term`] for each term that was looked up.
+    fn read(row: &Row, indexes: &[usize]) -> Result<Self> {
         let (place, first_seq): (i64, i64) = (get(row, 0)?, get(row, 3)?);
         let seqs: Vec<i64> = get(row, 4)?;
         // A trimmed message stays in the index until the sweep.
         let seqs = seqs.into_iter().filter(|seq| *seq >= first_seq).map(i64::unsigned_abs);
         Ok(Self {
-            term: place.unsigned_abs() as usize - 1,
+            term: indexes[place.unsigned_abs() as usize - 1],
             thread: ThreadId(get(row, 1)?),
             thread_no: get(row, 2)?,
             seqs: seqs.collect(),
         })
     }
+}
+
+/// Merges the matches of alternatives, which have an index of `first` or more, so that each message counts once.
+fn merge_alternatives(matches: Vec<TermMatch>, first: usize) -> Vec<TermMatch> {
+    let (mut merged, alternatives): (Vec<_>, Vec<_>) = matches.into_iter().partition(|found| found.term < first);
+    let mut lists: BTreeMap<(usize, i64), TermMatch> = BTreeMap::new();
+    for found in alternatives {
+        match lists.entry((found.term, found.thread_no)) {
+            Entry::Vacant(entry) => drop(entry.insert(found)),
+            Entry::Occupied(mut entry) => entry.get_mut().seqs.extend(found.seqs),
+        }
+    }
+    for mut list in lists.into_values() {
+        list.seqs.sort_unstable();
+        list.seqs.dedup();
+        merged.push(list);
+    }
+    merged
 }
 
 /// Counts the messages that contain each term.

@@ -1,7 +1,7 @@
 //! Searches messages.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use futures::future::try_join_all;
 use threadkeep_core::{
@@ -81,7 +81,7 @@ impl Shared {
                 match view.filter(is_searched) {
                     Some(view) => Some((thread, view.row)),
                     None => {
-                        let frequencies = vec![0; query.terms.len()];
+                        let frequencies = vec![0; query.frequency_count()];
                         return Ok(SearchAnswer { frequencies, ..SearchAnswer::default() });
                     }
                 }
@@ -99,22 +99,25 @@ impl Shared {
     ) -> Result<SearchAnswer> {
         // Unindexed threads are listed first, so that a message that is indexed meanwhile is not missed.
         let unindexed = self.unindexed_threads(scope, query, now).await?;
-        let terms: Vec<MessageTerm> = query.terms.iter().take(MAX_TERMS).map(|term| message_term(term)).collect();
+        let (indexes, terms): (Vec<usize>, Vec<MessageTerm>) =
+            query.lookups(MAX_TERMS).map(|(index, term)| (index, message_term(term))).unzip();
         let lookups = self.lookups(scope, query, only, now).await?;
         let answers = try_join_all(lookups.iter().map(|lookup| self.search_part(scope, lookup, &terms))).await?;
         let documents = match only {
             Some((_, row)) => row.count,
             None => self.count_messages(scope).await?,
         };
-        let mut frequencies = vec![0; query.terms.len()];
+        let mut frequencies = vec![0; query.frequency_count()];
         let mut scores: BTreeMap<(usize, u32, u32), f64> = BTreeMap::new();
-        for (term, frequency) in frequencies.iter_mut().enumerate().take(terms.len()) {
-            *frequency = answers.iter().map(|answer| answer.terms[term].0).sum();
+        for (index, frequency) in frequencies.iter_mut().enumerate() {
+            let places: Vec<usize> = (0..terms.len()).filter(|place| indexes[*place] == index).collect();
+            let matches = matches_of(&places, &answers);
+            // A message with several alternatives counts once, if it was read.
+            let counts = places.iter().map(|place| answers.iter().map(|answer| answer.terms[*place].0).sum());
+            *frequency = counts.max().unwrap_or(0).max(matches.len() as u64);
             let rarity = rarity(documents, *frequency);
-            for (part, answer) in answers.iter().enumerate() {
-                for (thread, seq) in &answer.terms[term].1 {
-                    *scores.entry((part, *thread, *seq)).or_default() += rarity;
-                }
+            for position in matches {
+                *scores.entry(position).or_default() += rarity;
             }
         }
         let mut ranked: Vec<((ThreadId, Incarnation, u64), f64)> = scores
@@ -339,6 +342,16 @@ impl Shared {
             self.catch_up_tenant(tenant, limits::PAGE).await?;
         }
     }
+}
+
+/// Returns the messages with any of the looked up terms at `places`. A message is identified by its part of the index, the number of
+/// its thread, and its position.
+fn matches_of(places: &[usize], answers: &[PartAnswer]) -> BTreeSet<(usize, u32, u32)> {
+    let lists = answers
+        .iter()
+        .enumerate()
+        .flat_map(|(part, answer)| places.iter().map(move |place| (part, &answer.terms[*place].1)));
+    lists.flat_map(|(part, list)| list.iter().map(move |(thread, seq)| (part, *thread, *seq))).collect()
 }
 
 /// Whether a search of all threads of a scope includes the threads of an owner.

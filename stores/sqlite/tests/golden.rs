@@ -132,11 +132,13 @@ async fn assert_reads_collection(backend: &Backend) {
     let query = SearchQuery {
         collection: statutes(),
         terms: text::distinct_terms("amparo"),
+        alternatives: Vec::new(),
         vector: entry().embedding,
         filters: Vec::new(),
         metadata: MetadataFilter::default(),
         thread: None,
         limit: 9,
+        reads_messages: false,
     };
     let IndexEntry { id, text, fields, .. } = entry();
     let found = EntryHit { owner: scope().default_owner(), id, text, fields, similarity: Some(1.0) };
@@ -185,11 +187,13 @@ async fn assert_reads_threads(backend: &Backend) {
     let query = SearchQuery {
         collection: Collection::Messages,
         terms: text::distinct_terms("estacion erased corner"),
+        alternatives: Vec::new(),
         vector: None,
         filters: Vec::new(),
         metadata: MetadataFilter::default(),
         thread: None,
         limit: 9,
+        reads_messages: false,
     };
     let mut hits = backend.search.search(&scope(), &query, now()).await.unwrap().hits;
     hits.sort_by_key(|hit| hit.seq);

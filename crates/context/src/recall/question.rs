@@ -13,6 +13,8 @@ pub const WORDS: usize = 32;
 pub struct Question {
     /// The words to search for, normalised, each with its stems.
     words: Vec<(String, Vec<String>)>,
+    /// The number of words whose stems are looked up as terms. Those of the other words are looked up as alternatives.
+    term_words: usize,
     matcher: TermMatcher,
     /// All words, normalised.
     all_words: BTreeSet<String>,
@@ -45,6 +47,21 @@ impl Question {
         Self::of_words(text::query_terms(query))
     }
 
+    /// Parses a query as [`Question::of_all_words`] does, and adds prefixes, each with the words that it stands for. A prefix counts
+    /// as one word, of which these words are forms; the letters of the prefix are also searched for as a word. At most [`WORDS`] stems
+    /// of all prefixes are looked up, and at least one of each.
+    #[must_use]
+    pub fn with_prefixes(query: &str, prefixes: &[(String, Vec<String>)]) -> Self {
+        let mut all = Self::of_all_words(query).words;
+        let term_words = all.len();
+        let max_stems = (WORDS / prefixes.len().max(1)).max(1);
+        all.extend(prefixes.iter().map(|(prefix, words)| (prefix.clone(), stems_of_any(prefix, words, max_stems))));
+        let question = Self::of_words(all);
+        // If there is only one word, every candidate contains it, so the stems do not have to be looked up one by one.
+        let term_words = if question.is_one_word() { 0 } else { term_words };
+        Self { term_words, ..question }
+    }
+
     fn of_words(all: Vec<(String, Vec<String>)>) -> Self {
         let mut seen = BTreeSet::new();
         let mut words: Vec<(String, Vec<String>)> = Vec::new();
@@ -55,7 +72,7 @@ impl Question {
             }
         }
         let matcher = TermMatcher::new(&words.iter().map(|(_, stems)| stems.clone()).collect::<Vec<_>>());
-        Self { words, matcher, ..Self::default() }
+        Self { term_words: words.len(), words, matcher, ..Self::default() }
     }
 
     /// Whether there are no words to search for.
@@ -78,21 +95,35 @@ impl Question {
     /// Returns the terms to look up in an index, at most [`WORDS`]: one stem of each word, then the other stems.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {
-        let first_stems = self.words.iter().filter_map(|(_, stems)| stems.first());
-        let other_stems = self.words.iter().flat_map(|(_, stems)| stems.iter().skip(1));
-        first_stems.chain(other_stems).take(WORDS).cloned().collect()
+        let words = &self.words[..self.term_words.min(self.words.len())];
+        first_stems_of(words.iter().map(|(_, stems)| stems.as_slice()), WORDS)
     }
 
-    /// Converts frequencies of [`Question::terms`] to frequencies of words. The frequency of a word is that of its most
-    /// frequent stem.
+    /// Returns the stems of the words to look up in an index as alternatives: those of prefixes.
     #[must_use]
-    pub fn frequencies_of_words(&self, frequencies_of_terms: &[u64]) -> Vec<u64> {
+    pub fn alternatives(&self) -> Vec<Vec<String>> {
+        self.words.iter().skip(self.term_words).map(|(_, stems)| stems.clone()).collect()
+    }
+
+    /// Returns all stems of all words.
+    #[must_use]
+    pub fn stems(&self) -> Vec<String> {
+        self.words.iter().flat_map(|(_, stems)| stems.iter().cloned()).collect()
+    }
+
+    /// Converts frequencies of [`Question::terms`] and [`Question::alternatives`] to frequencies of words. The frequency of a word
+    /// whose stems are terms is that of its most frequent stem.
+    #[must_use]
+    pub fn frequencies_of_words(&self, frequencies: &[u64]) -> Vec<u64> {
         let terms = self.terms();
         let frequency = |stem: &String| {
             let index = terms.iter().position(|term| term == stem)?;
-            frequencies_of_terms.get(index).copied()
+            frequencies.get(index).copied()
         };
-        self.words.iter().map(|(_, stems)| stems.iter().filter_map(frequency).max().unwrap_or(0)).collect()
+        let words = self.words.iter().take(self.term_words);
+        let words = words.map(|(_, stems)| stems.iter().filter_map(frequency).max().unwrap_or(0));
+        let alternatives = (terms.len()..).take(self.words.len().saturating_sub(self.term_words));
+        words.chain(alternatives.map(|index| frequencies.get(index).copied().unwrap_or(0))).collect()
     }
 
     /// Counts the occurrences of the words in the text.
@@ -133,6 +164,24 @@ impl Question {
             }
         }
     }
+}
+
+/// Returns at most `max` stems: the first stem of each word, then the others.
+fn first_stems_of<'a>(words: impl Iterator<Item = &'a [String]> + Clone, max: usize) -> Vec<String> {
+    let first_stems = words.clone().filter_map(|stems| stems.first());
+    let other_stems = words.flat_map(|stems| stems.iter().skip(1));
+    first_stems.chain(other_stems).take(max).cloned().collect()
+}
+
+/// Returns at most `max` distinct stems of a prefix and of the words with it.
+fn stems_of_any(prefix: &str, words: &[String], max: usize) -> Vec<String> {
+    let text = std::iter::once(prefix).chain(words.iter().map(String::as_str)).collect::<Vec<_>>().join(" ");
+    let stems: Vec<Vec<String>> = text::query_terms(&text).into_iter().map(|(_, stems)| stems).collect();
+    let mut seen = BTreeSet::new();
+    let mut stems = first_stems_of(stems.iter().map(Vec::as_slice), usize::MAX);
+    stems.retain(|stem| seen.insert(stem.clone()));
+    stems.truncate(max);
+    stems
 }
 
 const FIRST_PERSON: [&str; 11] = ["i", "me", "my", "mine", "myself", "yo", "mi", "mis", "mio", "mia", "conmigo"];
@@ -196,6 +245,35 @@ mod tests {
         assert_eq!(question.terms(), ["train", "go", "trains"]);
         assert_eq!(question.frequencies_of_words(&[4, 7, 5]), [5, 7]);
         assert_eq!(question.frequencies_of_words(&[]), [0, 0]);
+    }
+
+    #[test]
+    fn a_prefix_counts_as_one_word() {
+        let prefix = |letters: &str, words: &[&str]| {
+            (letters.to_owned(), words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>())
+        };
+        let question = Question::with_prefixes("fast tren", &[prefix("tra", &["trains", "tracks"])]);
+        assert_eq!(question.words().collect::<Vec<_>>(), ["fast", "tren", "tra"]);
+        assert_eq!((question.terms(), question.alternatives().len()), (vec!["fast".to_owned(), "tren".to_owned()], 1));
+        assert_eq!(question.alternatives()[0][..3], ["tra", "train", "track"]);
+        assert_eq!(question.frequencies_of_words(&[3, 4, 9]), [3, 4, 9]);
+        assert_eq!(question.count("a fast train on other tracks").counts, [1, 0, 2]);
+        let alone = Question::with_prefixes("", &[prefix("tra", &["trains"])]);
+        assert!(alone.is_one_word() && alone.terms().is_empty());
+        assert_eq!(alone.frequencies_of_words(&[9]), [9]);
+        let word = Question::with_prefixes("trains", &[]);
+        assert_eq!((word.terms().len(), word.alternatives()), (0, vec![word.stems()]));
+    }
+
+    #[test]
+    fn the_stems_of_prefixes_are_bounded() {
+        let words: Vec<String> = (0..99).map(|number| format!("word{number}")).collect();
+        for prefixes in [1, 3, 20] {
+            let all: Vec<_> = (0..prefixes).map(|number| (format!("pre{number}"), words.clone())).collect();
+            let question = Question::with_prefixes("", &all);
+            assert_eq!(question.words().count(), prefixes);
+            assert!(question.alternatives().concat().len() <= WORDS);
+        }
     }
 
     #[test]

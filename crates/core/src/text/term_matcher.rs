@@ -167,6 +167,13 @@ impl CachingTermMatcher<'_> {
         found
     }
 
+    /// Whether a word of the query occurs in the text. Faster than [`CachingTermMatcher::count`] if none does.
+    pub fn is_match(&mut self, text: &str) -> bool {
+        let mut may_match = false;
+        for_each_word(text, |word| may_match |= self.matcher.may_match(word));
+        may_match && !self.count(text).is_miss()
+    }
+
     /// Returns a word's index in `cached`. Adds the word if it is missing.
     fn cache_index(&mut self, word: &str) -> usize {
         if let Some(index) = self.cache_indexes.get(word) {
@@ -240,6 +247,7 @@ mod tests {
             let query_stems: HashSet<&String> = query.iter().flatten().collect();
             let is_match = text_stems.iter().flatten().any(|stem| query_stems.contains(stem));
             prop_assert_eq!(!found.is_miss(), is_match);
+            prop_assert_eq!(TermMatcher::new(&query).caching().is_match(&text), is_match);
         }
     }
 }

@@ -101,11 +101,13 @@ impl Memory {
         let query = SearchQuery {
             collection: collection(library),
             terms: terms.terms(),
+            alternatives: Vec::new(),
             vector,
             filters: Vec::new(),
             metadata: MetadataFilter::default(),
             thread: None,
             limit: MAX_CANDIDATES,
+            reads_messages: false,
         };
         let now = self.now();
         let answer = retry(self.runtime(), || self.search_index().search(scope, &query, now)).await?;

@@ -113,11 +113,13 @@ async fn count_passages(env: &TestEnv, scope: &Scope) -> u64 {
     let query = SearchQuery {
         collection: Collection::Named("library:handbook".to_owned()),
         terms: threadkeep_core::text::terms("walrus"),
+        alternatives: Vec::new(),
         vector: None,
         filters: Vec::new(),
         metadata: MetadataFilter::default(),
         thread: None,
         limit: 10,
+        reads_messages: false,
     };
     env.backend.search.search(scope, &query, env.memory.now()).await.unwrap().documents
 }

@@ -1,5 +1,5 @@
 use threadkeep_core::{Content, Map, MetadataFilter, Role, ThreadPatch, Timestamp};
-use threadkeep_memory::{AppendOptions, Correction, Draft, RecallOptions, SearchOptions, SearchResults};
+use threadkeep_memory::{AppendOptions, Correction, Draft, MemoryOptions, RecallOptions, SearchOptions, SearchResults};
 
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
 
@@ -281,6 +281,81 @@ async fn typos_are_corrected_only_with_words_from_the_scope() {
             let found = search(typed).await;
             assert!(found.hits.is_empty() && found.corrections.is_empty(), "{typed}: {found:?}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_prefix_counts_as_one_word() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        for text in ["train one", "tracks two", "trains three", "a zebra", "zebra tracks"] {
+            memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
+        }
+        let search = async |query: &str| memory.search(&ana(), query, &SearchOptions::default()).await.unwrap();
+        for query in ["tra*", "tra tra*", "tracks tracks* tra*"] {
+            assert_eq!(hit_texts(&search(query).await).len(), 4, "{query}");
+        }
+        // Each of these messages contains the prefix once, so that the newest comes first.
+        assert_eq!(hit_texts(&search("tra*").await), ["zebra tracks", "trains three", "tracks two", "train one"]);
+        assert_eq!(search("tra*").await, search("tra tra*").await);
+        let both = search("zebra tra*").await;
+        assert_eq!((hit_texts(&both)[0].as_str(), both.hits.len()), ("zebra tracks", 5));
+        assert_eq!(both.hits[0].snippet.matches, [0..5, 6..12]);
+        assert_eq!(hit_texts(&search("thr* ze*").await), ["trains three"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn removed_words_are_not_used_for_corrections_and_prefixes() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, other) = (&env.memory, env.another_process());
+        let search = async |query: &str| memory.search(&ana(), query, &SearchOptions::default()).await.unwrap();
+        let is_known = async || {
+            let corrected = search("legder").await.corrections.len();
+            assert_eq!(search("ledg*").await.hits.len(), corrected);
+            corrected > 0
+        };
+        for remover in [memory, &other] {
+            let thread = env.open_thread().await;
+            let id = memory.append(&ana(), thread, Draft::user("The ledger")).await.unwrap().messages[0].id;
+            assert!(is_known().await && is_known().await);
+            remover.erase_messages(&ana(), thread, &[id]).await.unwrap();
+            assert!(!is_known().await, "the words of an erased message are used");
+            remover.append(&ana(), thread, Draft::user("The ledger again")).await.unwrap();
+            assert!(is_known().await);
+            remover.delete_thread(&ana(), thread).await.unwrap();
+            assert!(!is_known().await, "the words of a deleted thread are used");
+        }
+        let expiring = env.open_thread().await;
+        memory.append(&ana(), expiring, Draft::user("The ledger expires")).await.unwrap();
+        let expires_at = Some(Some(memory.now().plus_ms(60_000)));
+        memory
+            .patch_thread(&ana(), expiring, ThreadPatch { expires_at, ..ThreadPatch::default() }, None)
+            .await
+            .unwrap();
+        assert!(is_known().await);
+        env.clock.advance_minutes(2);
+        assert!(!is_known().await, "the words of an expired thread are used");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn words_past_the_retention_are_not_used() {
+    on_all_stores(async |env: TestEnv| {
+        let retention = Some(threadkeep_memory::Retention { max_messages: None, ttl_minutes: Some(60) });
+        let env = env.with_options(MemoryOptions { retention, ..MemoryOptions::default() });
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        let corrections =
+            async || memory.search(&ana(), "legder", &SearchOptions::default()).await.unwrap().corrections.len();
+        memory.append(&ana(), thread, Draft::user("The ledger")).await.unwrap();
+        env.clock.advance_minutes(50);
+        memory.append(&ana(), thread, Draft::user("The writer")).await.unwrap();
+        assert_eq!((corrections().await, corrections().await), (1, 1));
+        env.clock.advance_minutes(20);
+        assert_eq!(corrections().await, 0);
     })
     .await;
 }

@@ -15,11 +15,13 @@ pub(super) fn query_for(words: &str) -> SearchQuery {
     SearchQuery {
         collection: Collection::Messages,
         terms: text::distinct_terms(words),
+        alternatives: Vec::new(),
         vector: None,
         filters: Vec::new(),
         metadata: MetadataFilter::default(),
         thread: None,
         limit: 1000,
+        reads_messages: false,
     }
 }
 
@@ -310,4 +312,56 @@ pub(super) async fn the_number_of_terms_is_limited(env: &TestEnv<'_>) {
     let query = SearchQuery { terms, ..query };
     let answer = search(&store.client, &ana(), &query, at(2)).await;
     assert_eq!((answer.frequencies, answer.hits), (vec![0; 33], Vec::new()));
+}
+
+pub(super) async fn alternatives_count_as_one_term(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let client = &store.client;
+    let texts = ["a common zebra", "a walrus", "a yak", "a walrus and yak and zebra", "a heron"];
+    let conversation = thread_with_texts(client, &ana(), 1, &texts).await;
+    thread_with_texts(client, &ben(), 2, &["a walrus", "a yak"]).await;
+    client.catch_up_fully().await;
+    let alternatives = [&["walrus", "yak", "aeroplane"][..], &["aeroplane"], &[]];
+    let alternatives = alternatives.map(|list| list.iter().map(|term| (*term).to_owned()).collect());
+    let query = SearchQuery { alternatives: alternatives.to_vec(), ..query_for("zebra") };
+    let in_thread = SearchQuery { thread: Some(conversation.id), ..query.clone() };
+    for query in [&query, &in_thread] {
+        let answer = search(client, &ana(), query, at(2)).await;
+        assert_eq!(answer.frequencies, [2, 3, 0, 0]);
+        if !env.has_faults() {
+            let seqs: Vec<_> = answer.hits.iter().map(|hit| hit.seq).collect();
+            assert_eq!(seqs, [4, 1, 3, 2]);
+        }
+    }
+}
+
+pub(super) async fn messages_with_the_same_terms_are_found_newest_first(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let texts = ["a walrus", "a yak", "a walrus", "a heron", "a yak", "a walrus and yak", "a heron"];
+    let conversation = thread_with_texts(&store.client, &ana(), 1, &texts).await;
+    store.client.catch_up_fully().await;
+    let find = async |query: &SearchQuery| -> Vec<u64> {
+        let hits = search(&store.client, &ana(), query, at(2)).await.hits;
+        hits.iter().filter(|hit| hit.thread == conversation.id).map(|hit| hit.seq).collect()
+    };
+    let either = vec![["walrus", "yak"].map(str::to_owned).to_vec()];
+    let either = SearchQuery { alternatives: either, ..query_for("") };
+    if !env.has_faults() {
+        assert_eq!(find(&query_for("walrus")).await, [6, 3, 1]);
+        assert_eq!(find(&SearchQuery { limit: 2, ..query_for("walrus") }).await, [6, 3]);
+        assert_eq!(find(&either).await, [6, 5, 3, 2, 1]);
+        assert_eq!(find(&SearchQuery { limit: 3, ..either }).await, [6, 5, 3]);
+    }
+}
+
+pub(super) async fn the_number_of_alternatives_is_limited(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    thread_with_texts(&store.client, &ana(), 1, &["walrus"]).await;
+    store.client.catch_up_fully().await;
+    let numbered = |count: usize| -> Vec<String> { (0..count).map(|number| format!("word{number}")).collect() };
+    let walrus = || vec!["walrus".to_owned()];
+    let query = SearchQuery { alternatives: vec![numbered(31), walrus()], ..query_for("") };
+    assert_eq!(search(&store.client, &ana(), &query, at(2)).await.frequencies, [0, 1]);
+    let query = SearchQuery { alternatives: vec![numbered(32), walrus()], ..query_for("") };
+    assert_eq!(search(&store.client, &ana(), &query, at(2)).await.frequencies, [0, 0]);
 }

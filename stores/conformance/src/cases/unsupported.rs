@@ -16,6 +16,14 @@ pub(super) async fn messages_do_not_support_vectors(env: &TestEnv<'_>) {
     assert_error!(store.client.search(&ana(), &query, at(2)).await, StoreError::Unsupported(_));
 }
 
+pub(super) async fn named_collections_do_not_support_alternatives(env: &TestEnv<'_>) {
+    let store = env.open().await;
+    let alternatives = vec![vec!["walrus".to_owned()]];
+    let collection = Collection::Named("statutes".to_owned());
+    let query = SearchQuery { collection, alternatives, ..query_for("yak") };
+    assert_error!(store.client.search(&ana(), &query, at(2)).await, StoreError::Unsupported(_));
+}
+
 pub(super) async fn messages_cannot_be_upserted(env: &TestEnv<'_>) {
     let store = env.open().await;
     let text = "a walrus".to_owned();

@@ -13,7 +13,8 @@ impl SearchIndex for FaultyStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
         self.maybe_fail()?;
         let answer = self.inner.search.search(scope, query, now).await?;
-        Ok(self.simulate_lag(answer))
+        // An answer that reaches the limit omits older messages, which a lagging index would return instead of the newest ones.
+        Ok(if answer.hits.len() < query.limit { self.simulate_lag(answer) } else { answer })
     }
 
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
@@ -54,7 +55,9 @@ impl FaultyStore {
                 indexed.entry(thread).and_modify(|indexed| *indexed = reached.min(*indexed)).or_insert(reached);
             }
         }
-        answer.hits.retain(|hit| indexed.get(&hit.thread).is_none_or(|indexed| hit.seq <= *indexed));
+        let is_indexed = |thread, seq| indexed.get(&thread).is_none_or(|indexed| seq <= *indexed);
+        answer.hits.retain(|hit| is_indexed(hit.thread, hit.seq));
+        answer.messages.retain(|(thread, message)| is_indexed(*thread, message.seq));
         answer.unindexed =
             indexed.into_iter().map(|(thread, indexed_seq)| UnindexedThread { thread, indexed_seq }).collect();
         answer

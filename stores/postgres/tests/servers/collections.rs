@@ -95,11 +95,13 @@ async fn run_queries(backend: &Backend) -> Vec<(SearchQuery, SearchAnswer)> {
         let query = SearchQuery {
             collection: statutes(),
             terms,
+            alternatives: Vec::new(),
             vector,
             filters: Vec::new(),
             metadata: MetadataFilter::default(),
             thread: None,
             limit,
+            reads_messages: false,
         };
         let answer = backend.search.search(&scope, &query, now()).await.unwrap();
         answers.push((query, answer));
@@ -182,11 +184,13 @@ async fn large_collections_require_pgvector() {
         let query = SearchQuery {
             collection: statutes(),
             terms: Vec::new(),
+            alternatives: Vec::new(),
             vector: embedding(700),
             filters: Vec::new(),
             metadata: MetadataFilter::default(),
             thread: None,
             limit: 1,
+            reads_messages: false,
         };
         let found = backend.search.search(&ana(), &query, now()).await.unwrap();
         assert_eq!((found.entries[0].id.as_str(), found.entries[0].similarity), ("700", Some(1.0)), "{name}");

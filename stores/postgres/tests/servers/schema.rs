@@ -198,11 +198,13 @@ async fn filters_on_metadata_use_the_index() {
     let search = SearchQuery {
         collection: Collection::Messages,
         terms: vec!["hello".to_owned()],
+        alternatives: Vec::new(),
         vector: None,
         filters: Vec::new(),
         metadata,
         thread: None,
         limit: 10,
+        reads_messages: false,
     };
     let used = async {
         store.backend().store.list_threads(&ana(), &query, now()).await.unwrap();

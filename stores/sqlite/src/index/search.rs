@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use rusqlite::{Connection, params};
 use threadkeep_core::{
-    Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, UnindexedThread, limits,
+    Message, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, UnindexedThread, limits,
 };
 
 use super::{OWNER_MARK, TENANT_MARK, watermark};
@@ -13,8 +13,8 @@ use crate::connection::{Shared, lock};
 use crate::error::Result;
 use crate::metadata;
 use crate::owners::{self, ScopeNumbers};
-use crate::row::{self, ThreadRow};
-use crate::threads;
+use crate::row::{self, ThreadRow, message_columns};
+use crate::{threads, view};
 
 /// The maximum number of positions that are read per term. Limits the cost of a common term.
 pub(crate) const MAX_POSITIONS: i64 = 4_000;
@@ -22,7 +22,9 @@ pub(crate) const MAX_POSITIONS: i64 = 4_000;
 const FIRST_POSITIONS: i64 = 256;
 /// A term with fewer positions in the whole index counts as rare: filtering its positions by scope is cheaper than intersecting them
 /// with the long list of the scope's positions.
-const RARE_TERM_POSITIONS: i64 = 256;
+const RARE_TERM_POSITIONS: usize = 256;
+/// The number of positions of a term from which the share of the scope is estimated.
+const SAMPLED_POSITIONS: usize = 8;
 /// The maximum number of terms of a query; further terms are ignored.
 pub(crate) const MAX_TERMS: usize = 32;
 /// The maximum number of cached message counts.
@@ -40,17 +42,14 @@ pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: T
     }
     query.metadata.check()?;
     limits::check_page(query.limit)?;
-    shared.read(|connection| {
-        let transaction = connection.unchecked_transaction()?;
-        let outcome = match Search::new(shared, connection, scope, query, now)? {
+    view::in_read_transaction(shared, scope, |connection| {
+        Ok(match Search::new(shared, connection, scope, query, now)? {
             Some(search) => search.run()?,
             None => SearchOutcome {
-                answer: SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() },
+                answer: SearchAnswer { frequencies: vec![0; query.frequency_count()], ..SearchAnswer::default() },
                 is_far_behind: false,
             },
-        };
-        transaction.commit()?;
-        Ok(outcome)
+        })
     })
 }
 
@@ -78,6 +77,12 @@ const NEWEST_FIRST: &str = "SELECT rowid FROM message_terms WHERE message_terms 
 const OLDEST_FIRST: &str = "SELECT rowid FROM message_terms WHERE message_terms MATCH ?1 \
                             AND rowid BETWEEN ?2 AND ?3 ORDER BY rowid LIMIT ?4";
 
+/// A hit, and its key in the table of messages.
+struct FoundHit {
+    key: i64,
+    hit: SearchHit,
+}
+
 /// The positions that contain a term: all of them, or only the newest.
 struct TermList {
     keys: Vec<i64>,
@@ -92,10 +97,21 @@ impl TermList {
     }
 }
 
-/// Quotes a term for FTS5. `None` for text that cannot be a term: such text was never indexed, and could contain FTS5 syntax.
-fn pattern(term: &str) -> Option<String> {
-    let is_term = !term.is_empty() && term.chars().all(char::is_alphanumeric);
-    is_term.then(|| format!("\"{term}\""))
+/// Returns an FTS5 pattern for each term of the query, and for each list of alternatives. `None` if nothing is looked up.
+fn patterns(query: &SearchQuery) -> Vec<Option<String>> {
+    let mut patterns: Vec<Option<String>> = vec![None; query.frequency_count()];
+    for (index, term) in query.lookups(MAX_TERMS) {
+        // Text that cannot be a term was never indexed, and could contain FTS5 syntax.
+        if term.is_empty() || !term.chars().all(char::is_alphanumeric) {
+            continue;
+        }
+        let pattern = &mut patterns[index];
+        *pattern = Some(match pattern.take() {
+            Some(others) => format!("{others} OR \"{term}\""),
+            None => format!("\"{term}\""),
+        });
+    }
+    patterns
 }
 
 impl<'a> Search<'a> {
@@ -129,14 +145,39 @@ impl<'a> Search<'a> {
 
     fn run(&self) -> Result<SearchOutcome> {
         let documents = self.count_documents()?;
-        let mut frequencies = Vec::with_capacity(self.query.terms.len());
+        let patterns = patterns(self.query);
+        // The candidates for a single term are its newest messages, so that few positions are enough, unless messages no longer exist.
+        let is_single = patterns.iter().flatten().count() == 1 && self.thread.is_none();
+        let few = i64::try_from((2 * self.query.limit).max(RARE_TERM_POSITIONS)).unwrap_or(i64::MAX);
+        if is_single && few < MAX_POSITIONS {
+            let lists = self.term_lists(&patterns, few)?;
+            let is_complete = lists.iter().all(|list| (list.keys.len() as i64) < few);
+            let (hits, frequencies) = self.rank(lists, documents)?;
+            if is_complete || hits.len() == self.query.limit {
+                return self.outcome(hits, documents, frequencies);
+            }
+        }
+        let (hits, frequencies) = self.rank(self.term_lists(&patterns, MAX_POSITIONS)?, documents)?;
+        self.outcome(hits, documents, frequencies)
+    }
+
+    fn outcome(&self, hits: Vec<FoundHit>, documents: u64, frequencies: Vec<u64>) -> Result<SearchOutcome> {
+        let (unindexed, unindexed_messages) = self.unindexed_threads()?;
+        let messages = if self.query.reads_messages { self.read_messages(&hits)? } else { Vec::new() };
+        let hits = hits.into_iter().map(|found| found.hit).collect();
+        let answer = SearchAnswer { hits, messages, documents, frequencies, unindexed, ..SearchAnswer::default() };
+        Ok(SearchOutcome { answer, is_far_behind: unindexed_messages > MAX_UNINDEXED })
+    }
+
+    /// Returns the best positions, and the frequencies of the terms.
+    fn rank(&self, lists: Vec<TermList>, documents: u64) -> Result<(Vec<FoundHit>, Vec<u64>)> {
+        let mut frequencies = Vec::with_capacity(lists.len());
         let mut scored: Vec<(i64, f64)> = Vec::new();
-        for list in self.term_lists()? {
+        for list in lists {
             let rarity = rarity(documents, list.frequency);
             frequencies.push(list.frequency);
             scored.extend(list.keys.into_iter().map(|key| (key, rarity)));
         }
-        frequencies.resize(self.query.terms.len(), 0);
         // The sort is stable, so that rarities are summed in the order of the terms, and equal sets of terms get equal scores.
         scored.sort_by_key(|(key, _)| *key);
         let mut ranked: Vec<(i64, f64)> = Vec::new();
@@ -149,49 +190,48 @@ impl<'a> Search<'a> {
         ranked.sort_unstable_by(|(key, score), (other_key, other)| {
             other.total_cmp(score).then_with(|| other_key.cmp(key))
         });
-        let hits = self.live_hits(ranked.into_iter().map(|(key, _)| key))?;
-        let (unindexed, unindexed_messages) = self.unindexed_threads()?;
-        let answer = SearchAnswer { hits, documents, frequencies, unindexed, ..SearchAnswer::default() };
-        Ok(SearchOutcome { answer, is_far_behind: unindexed_messages > MAX_UNINDEXED })
+        Ok((self.live_hits(ranked.into_iter().map(|(key, _)| key))?, frequencies))
     }
 
-    /// Finds the positions of each term.
-    fn term_lists(&self) -> Result<Vec<TermList>> {
-        let terms = self.query.terms.iter().take(MAX_TERMS);
-        let Some(thread) = &self.thread else {
-            return terms.map(|term| Ok(TermList::complete(self.keys_in_scope(term)?))).collect();
-        };
-        let first = terms.clone().map(|term| self.list_in_thread(thread, term));
-        let mut lists = first.collect::<Result<Vec<_>>>()?;
+    /// Finds the positions of each pattern: in the whole scope at most `limit`.
+    fn term_lists(&self, patterns: &[Option<String>], limit: i64) -> Result<Vec<TermList>> {
+        let lists = patterns.iter().map(|pattern| match (pattern, &self.thread) {
+            (None, _) => Ok(TermList::complete(Vec::new())),
+            (Some(pattern), None) => Ok(TermList::complete(self.keys_in_scope(pattern, limit)?)),
+            (Some(pattern), Some(thread)) => self.list_in_thread(thread, pattern),
+        });
+        let mut lists = lists.collect::<Result<Vec<_>>>()?;
+        let Some(thread) = &self.thread else { return Ok(lists) };
         let mut found: usize = lists.iter().filter(|list| !list.is_truncated).map(|list| list.keys.len()).sum();
-        let mut truncated: Vec<(&mut TermList, &String)> =
-            lists.iter_mut().zip(terms).filter(|(list, _)| list.is_truncated).collect();
+        let mut truncated: Vec<(&mut TermList, &String)> = lists
+            .iter_mut()
+            .zip(patterns)
+            .filter_map(|(list, pattern)| Some((list, pattern.as_ref()?)).filter(|(list, _)| list.is_truncated))
+            .collect();
         // Rare terms first, because they contribute most to the score. Once there are enough hits, longer lists of the common
         // terms are not worth their cost.
         truncated.sort_by_key(|(list, _)| list.frequency);
-        for (list, term) in truncated {
+        for (list, pattern) in truncated {
             if found >= self.query.limit {
                 break;
             }
-            let Some(pattern) = pattern(term) else { continue };
             let density = list.frequency as f64 / thread.message_count.max(1) as f64;
-            *list = self.newest_in_thread(thread, &pattern, MAX_POSITIONS, density)?;
+            *list = self.newest_in_thread(thread, pattern, MAX_POSITIONS, density)?;
             found += list.keys.len();
         }
         Ok(lists)
     }
 
-    /// Finds the positions in a thread that contain a term; only the newest positions if there are many.
-    fn list_in_thread(&self, thread: &ThreadRow, term: &str) -> Result<TermList> {
-        let Some(pattern) = pattern(term) else { return Ok(TermList::complete(Vec::new())) };
+    /// Finds the positions in a thread that match a pattern; only the newest positions if there are many.
+    fn list_in_thread(&self, thread: &ThreadRow, pattern: &str) -> Result<TermList> {
         let (first, last) = (row::key(thread.number, thread.positions.first_seq), row::last_key(thread.number));
         // Most terms are so rare that this finds all of their positions.
-        let keys = self.find_matching(OLDEST_FIRST, &pattern, first, last, FIRST_POSITIONS)?;
+        let keys = self.find_matching(OLDEST_FIRST, pattern, first, last, FIRST_POSITIONS)?;
         match keys.last() {
             Some(newest) if keys.len() as i64 == FIRST_POSITIONS => {
                 let density =
                     keys.len() as f64 / (row::position_of_key(*newest) - thread.positions.first_seq + 1) as f64;
-                self.newest_in_thread(thread, &pattern, FIRST_POSITIONS, density)
+                self.newest_in_thread(thread, pattern, FIRST_POSITIONS, density)
             }
             _ => Ok(TermList::complete(keys)),
         }
@@ -257,24 +297,66 @@ impl<'a> Search<'a> {
         Ok(count)
     }
 
-    /// Finds the newest positions in the scope that contain a term.
-    fn keys_in_scope(&self, term: &str) -> Result<Vec<i64>> {
-        let Some(term) = pattern(term) else { return Ok(Vec::new()) };
-        let anywhere = self.find_matching(NEWEST_FIRST, &term, 0, i64::MAX, RARE_TERM_POSITIONS)?;
-        if (anywhere.len() as i64) < RARE_TERM_POSITIONS {
-            let mut in_scope = Vec::with_capacity(anywhere.len());
-            for key in anywhere {
-                if self.searched_thread(row::thread_no_of_key(key))?.is_some() {
-                    in_scope.push(key);
-                }
-            }
-            return Ok(in_scope);
+    /// Finds the newest positions in the scope that match a pattern, at most `limit`.
+    fn keys_in_scope(&self, pattern: &str, limit: i64) -> Result<Vec<i64>> {
+        if self.passing.is_none()
+            && let Some(keys) = self.scan_for_scope(pattern, usize::try_from(limit).unwrap_or(usize::MAX))?
+        {
+            return Ok(keys);
         }
         let scope = match self.numbers.user_no {
             Some(user_no) => format!("{OWNER_MARK}{user_no}"),
             None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
         };
-        self.find_matching(NEWEST_FIRST, &format!("\"{scope}\" AND {term}"), 0, i64::MAX, MAX_POSITIONS)
+        self.find_matching(NEWEST_FIRST, &format!("\"{scope}\" AND ({pattern})"), 0, i64::MAX, limit)
+    }
+
+    /// Finds the newest positions in the scope that match a pattern, at most `limit`, among the positions of all scopes. If the pattern
+    /// is rare, or the scope has most of the positions, this is several times as fast as intersecting the long lists of the pattern and
+    /// of the scope. Returns `None` in other cases.
+    fn scan_for_scope(&self, pattern: &str, limit: usize) -> Result<Option<Vec<i64>>> {
+        let mut statement = self.connection.prepare_cached(NEWEST_FIRST)?;
+        let mut rows = statement.query(params![pattern, 0, i64::MAX, i64::MAX])?;
+        let mut newest: Vec<i64> = Vec::with_capacity(RARE_TERM_POSITIONS);
+        while newest.len() < RARE_TERM_POSITIONS
+            && let Some(row) = rows.next()?
+        {
+            newest.push(row.get(0)?);
+        }
+        if newest.len() == RARE_TERM_POSITIONS && !self.has_most_of(&newest)? {
+            return Ok(None);
+        }
+        let mut keys = Vec::new();
+        for key in newest {
+            if self.searched_thread(row::thread_no_of_key(key))?.is_some() {
+                keys.push(key);
+            }
+        }
+        let mut skipped = 0;
+        while keys.len() < limit
+            && let Some(row) = rows.next()?
+        {
+            let key = row.get(0)?;
+            if self.searched_thread(row::thread_no_of_key(key))?.is_some() {
+                keys.push(key);
+            } else {
+                skipped += 1;
+                if skipped > keys.len() {
+                    return Ok(None);
+                }
+            }
+        }
+        keys.truncate(limit);
+        Ok(Some(keys))
+    }
+
+    /// Whether a sample of some positions is mostly in the scope.
+    fn has_most_of(&self, keys: &[i64]) -> Result<bool> {
+        let mut in_scope = 0;
+        for key in keys.iter().step_by(keys.len() / SAMPLED_POSITIONS) {
+            in_scope += usize::from(self.searched_thread(row::thread_no_of_key(*key))?.is_some());
+        }
+        Ok(in_scope * 4 > SAMPLED_POSITIONS * 3)
     }
 
     /// Returns the first matching positions in threads that pass the filter, at most `limit`, in the order of the statement `sql`.
@@ -295,19 +377,35 @@ impl<'a> Search<'a> {
     }
 
     /// Converts keys into hits, up to the query's limit. Skips messages that no longer exist or that the scope may not read.
-    fn live_hits(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<SearchHit>> {
+    fn live_hits(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<FoundHit>> {
         let mut hits = Vec::new();
         for key in keys {
             let seq = row::position_of_key(key);
             let thread = self.searched_thread(row::thread_no_of_key(key))?;
             if let Some((thread, _)) = thread.filter(|(_, first_seq)| seq >= *first_seq) {
-                hits.push(SearchHit { thread, seq });
+                hits.push(FoundHit { key, hit: SearchHit { thread, seq } });
                 if hits.len() == self.query.limit {
                     break;
                 }
             }
         }
         Ok(hits)
+    }
+
+    /// Reads the messages of hits. Omits those that cannot be decoded.
+    fn read_messages(&self, hits: &[FoundHit]) -> Result<Vec<(ThreadId, Message)>> {
+        let sql = concat!("SELECT ", message_columns!(), " FROM messages WHERE position = ?1 AND body IS NOT NULL");
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut messages = Vec::with_capacity(hits.len());
+        for FoundHit { key, hit } in hits {
+            let mut rows = statement.query([key])?;
+            if let Some(row) = rows.next()?
+                && let Ok(message) = row::message(row)
+            {
+                messages.push((hit.thread, message));
+            }
+        }
+        Ok(messages)
     }
 
     /// Returns the id and the first position of a thread; `None` if it no longer exists or is not searched.
@@ -332,8 +430,9 @@ impl<'a> Search<'a> {
 
     /// Lists the threads with unindexed messages, and returns the total number of these messages.
     fn unindexed_threads(&self) -> Result<(Vec<UnindexedThread>, u64)> {
+        // Few threads are unindexed. The plus sign keeps SQLite from reading all threads of the tenant instead.
         let sql = "SELECT t.id, coalesce(i.seq, 0), t.seq, t.no FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no \
-                   WHERE t.stamp > ?1 AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND t.tenant_no = ?2 \
+                   WHERE t.stamp > ?1 AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND +t.tenant_no = ?2 \
                    AND (?3 IS NULL OR t.owner_no = ?3) AND (?4 IS NULL OR t.no = ?4) AND t.restoring = 0 \
                    AND (t.expires_at IS NULL OR t.expires_at > ?5)";
         let watermark = watermark(self.connection)?;

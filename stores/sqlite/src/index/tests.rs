@@ -26,6 +26,23 @@ impl TestEnv {
         Self { store, scope, thread, now, _folder: folder }
     }
 
+    /// Returns an environment for a thread of another user in the same store.
+    async fn for_user(&self, user: &str) -> Self {
+        let (scope, thread) = (Scope::user("acme", user).unwrap(), ThreadId::from_name(user.as_bytes()));
+        self.store.open_thread(&scope, OpenThread::new(&scope, thread), self.now).await.unwrap();
+        Self { store: self.store.clone(), scope, thread, now: self.now, _folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// Returns the number of messages in the thread.
+    fn count(&self) -> u64 {
+        let sql = "SELECT message_count FROM threads WHERE id = ?1";
+        let id = self.thread.0.as_bytes();
+        self.store
+            .shared
+            .read(|connection| Ok(connection.query_row(sql, [id], |row| row.get::<_, i64>(0))?.unsigned_abs()))
+            .unwrap()
+    }
+
     async fn append(&self, texts: &[String]) {
         let name = texts.join("\n");
         let mut batch = Batch::new(IdempotencyKey::FromCaller(texts[0].clone()), Fingerprint::of(name.as_bytes()));
@@ -64,16 +81,22 @@ impl TestEnv {
     }
 
     fn search(&self, terms: &[&str], limit: usize) -> SearchAnswer {
-        let query = SearchQuery {
+        search(&self.store.shared, &self.scope, &self.query(terms, limit), self.now).unwrap().answer
+    }
+
+    /// Returns a query for messages of the thread.
+    fn query(&self, terms: &[&str], limit: usize) -> SearchQuery {
+        SearchQuery {
             collection: Collection::Messages,
             terms: terms.iter().map(|term| (*term).to_owned()).collect(),
+            alternatives: Vec::new(),
             vector: None,
             filters: Vec::new(),
             metadata: threadkeep_core::MetadataFilter::default(),
             thread: Some(self.thread),
             limit,
-        };
-        search(&self.store.shared, &self.scope, &query, self.now).unwrap().answer
+            reads_messages: false,
+        }
     }
 
     fn segments(&self) -> i64 {
@@ -169,4 +192,33 @@ async fn write_batch_after_reset_does_not_advance_watermark() {
     assert!(!env.write_batch(batch));
     assert_eq!(env.catch_up(), 1, "the first thread is indexed again");
     env.assert_no_findings().await;
+}
+
+/// A search scans the positions of all users if most of them are the searcher's, and else intersects them with the searcher's.
+#[tokio::test]
+async fn the_newest_messages_of_a_common_word_are_found_for_any_share_of_the_store() {
+    let ana = TestEnv::new().await;
+    let ben = ana.for_user("ben").await;
+    // The newest messages of the store are Ben's, and fewer than a scan reads at first.
+    for (env, count) in [(&ben, 300), (&ana, 700), (&ben, 200)] {
+        let first = env.count();
+        let texts = (first..first + count).map(|number| format!("ferry {number}"));
+        env.append(&texts.collect::<Vec<_>>()).await;
+        env.catch_up();
+    }
+    for (env, total) in [(&ana, 700), (&ben, 500)] {
+        for limit in [1, 40, 300, 1_000] {
+            let whole_scope = SearchQuery { thread: None, reads_messages: true, ..env.query(&["ferry"], limit) };
+            let alternatives = vec![vec!["ferry".to_owned(), "boat".to_owned()]];
+            let either = SearchQuery { terms: Vec::new(), alternatives, ..whole_scope.clone() };
+            for query in [whole_scope, either] {
+                let answer = search(&env.store.shared, &env.scope, &query, env.now).unwrap().answer;
+                let seqs: Vec<u64> = answer.hits.iter().map(|hit| hit.seq).collect();
+                let expected: Vec<u64> = (1..=total).rev().take(limit).collect();
+                assert_eq!(seqs, expected, "{:?} with limit {limit}", env.scope);
+                let read: Vec<u64> = answer.messages.iter().map(|(_, message)| message.seq).collect();
+                assert_eq!(read, expected);
+            }
+        }
+    }
 }

@@ -1,22 +1,21 @@
 //! The engine behind the page when it runs without a server.
 //!
 //! `web/src/api/offline.ts` calls it instead of the server's HTTP API, and receives objects of the same form ([`threadkeep_api`]).
-//! Conversations are in the IndexedDB of the browser, and the general assistant answers without a language model.
+//! Conversations are in the IndexedDB of the browser, and its assistants answer without a language model.
 
+mod assistants;
 mod conversations;
 mod documents;
 mod exchange;
 mod finding;
 mod turns;
 
-use js_sys::Error;
 use threadkeep::agent::AgentError;
 use threadkeep::{Agent, Memory, Scope, ThreadId};
 use threadkeep_api::agent::{AgentDetailJson, AgentJson};
 use threadkeep_browser::Threadkeep;
 use threadkeep_browser::convert::to_js;
 use threadkeep_browser::error::{error_with_code, invalid};
-use threadkeep_general::{General, GeneralOptions};
 use wasm_bindgen::prelude::*;
 
 /// The engine. Each call of the page is a method.
@@ -25,7 +24,7 @@ use wasm_bindgen::prelude::*;
 pub struct OfflineEngine {
     memory: Memory,
     scope: Scope,
-    agent: Agent,
+    agents: Vec<Agent>,
 }
 
 #[wasm_bindgen]
@@ -37,9 +36,7 @@ impl OfflineEngine {
     #[wasm_bindgen(constructor)]
     pub fn new(store: &Threadkeep) -> Result<Self, JsValue> {
         let (memory, scope) = (store.memory().clone(), store.scope().clone());
-        let general = General::new(&memory, GeneralOptions::default());
-        let general = general.map_err(|error| JsValue::from(Error::new(&error.to_string())))?;
-        Ok(Self { agent: Agent::new(memory.clone(), general), memory, scope })
+        Ok(Self { agents: assistants::create(&memory)?, memory, scope })
     }
 
     /// Lists the assistants.
@@ -47,7 +44,8 @@ impl OfflineEngine {
     /// # Errors
     /// None that are expected.
     pub fn agents(&self) -> Result<JsValue, JsValue> {
-        to_js(&[AgentJson::of(self.agent.assistant().definition(), false)])
+        let agents = self.agents.iter().map(|agent| AgentJson::of(agent.assistant().definition(), false));
+        to_js(&agents.collect::<Vec<_>>())
     }
 
     /// Returns an assistant with its graph and its context policy.
@@ -59,8 +57,8 @@ impl OfflineEngine {
     }
 
     fn find_agent(&self, name: &str) -> Result<&Agent, JsValue> {
-        let is_known = self.agent.assistant().definition().name == name;
-        is_known.then_some(&self.agent).ok_or_else(|| not_found("agent"))
+        let found = self.agents.iter().find(|agent| agent.assistant().definition().name == name);
+        found.ok_or_else(|| not_found("agent"))
     }
 }
 

@@ -84,8 +84,8 @@ impl OfflineEngine {
     pub async fn turn(&self, thread: &str, turn: &str) -> Result<JsValue, JsValue> {
         let thread = thread_id(thread)?;
         match find_turn_state(&self.memory, &self.scope, thread, turn).await.to_js()? {
-            Some(TurnState::Running(_)) => {
-                self.resume(thread);
+            Some(TurnState::Running(running)) => {
+                self.resume(thread, &running.assistant);
                 to_js(&Value::Null)
             }
             Some(TurnState::NotRunning(turn)) => to_js(&TurnJson::from(*turn)),
@@ -104,10 +104,10 @@ impl OfflineEngine {
         let mut is_requested = false;
         loop {
             match find_turn_state(memory, scope, thread, turn).await.to_js()? {
-                Some(TurnState::Running(_)) if !is_requested => {
+                Some(TurnState::Running(running)) if !is_requested => {
                     request_stop(memory, scope, thread, turn).await.to_js()?;
                     is_requested = true;
-                    self.resume(thread);
+                    self.resume(thread, &running.assistant);
                 }
                 Some(TurnState::Running(_)) => {}
                 Some(TurnState::NotRunning(found)) => return to_js(&TurnJson::from(*found)),
@@ -118,8 +118,9 @@ impl OfflineEngine {
     }
 
     /// Resumes the turn of a thread in the background, if its tab was closed.
-    fn resume(&self, thread: ThreadId) {
-        let (agent, scope) = (self.agent.clone(), self.scope.clone());
+    fn resume(&self, thread: ThreadId, assistant: &str) {
+        let Ok(agent) = self.find_agent(assistant).cloned() else { return };
+        let scope = self.scope.clone();
         wasm_bindgen_futures::spawn_local(async move {
             // The page reads the turn again, and sees how it ended.
             let _ = agent.resume(&scope, thread, &mut |_| {}).await;

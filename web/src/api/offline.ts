@@ -45,7 +45,7 @@ export class OfflineClient implements Client {
   }
 
   signOut(): void {
-    // Whoever can open this browser has access.
+    // Anyone who can open this browser has access.
   }
 
   agents(): Promise<Agent[]> {

@@ -7,7 +7,7 @@ const lines = (...values: unknown[]) => values.map((value) => JSON.stringify(val
 const HEADER = { threadkeep: { version: 1, exported_at: "2026-05-25T09:00:00Z" } };
 
 describe("comparing exports", () => {
-  it("ignores what an import assigns anew", () => {
+  it("ignores what an import assigns", () => {
     const source = parseExport(lines(HEADER, { thread: THREAD }, { message: message(3, "Hi") }));
     const copy = { ...message(3, "Hi"), seq: 1, revision: 2 };
     const target = parseExport(lines(HEADER, { thread: { ...THREAD, owner: "tenant" } }, { message: copy }));

@@ -36,7 +36,7 @@ type Line = {
   document?: { owner: unknown; document: { namespace: string; key: string; value: unknown } };
 };
 
-/** Reads an export. What an import assigns anew is left out: positions, revisions, versions and owners. */
+/** Reads an export. What an import assigns is left out: positions, revisions, versions and owners. */
 export function parseExport(text: string): Items {
   const items: Items = new Map();
   let thread = "";

@@ -111,7 +111,7 @@ describe.skipIf(!isBuilt)("the offline page", () => {
     await page.locator(".message.assistant").last().getByText("half past six").first().waitFor();
   });
 
-  it("erases what it is told to forget", async () => {
+  it("erases what it should forget", async () => {
     const page = await open();
     await send(page, "My blood type is AB.");
     await send(page, "Forget what I said about my blood type.");

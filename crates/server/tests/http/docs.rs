@@ -5,7 +5,7 @@ use threadkeep_server::Server;
 const DOCS: &str = include_str!("../../../../docs/server.md");
 
 /// Paths that the documentation describes together in one sentence: the former paths of records, and files of pages.
-const TOGETHER: [&str; 3] = ["/documents/", "/docs/", "/assets/"];
+const TOGETHER: [&str; 4] = ["/documents/", "/docs/", "/assets/", "/offline/"];
 
 #[test]
 fn documentation_names_every_route() {

@@ -15,7 +15,7 @@ use crate::server::{TIMEOUT, TOKEN, TestConfig, TestServer};
 use crate::v1::config_with_model;
 
 /// The routes without access control: health, documentation and pages.
-const OPEN_ROUTES: [(&str, &str); 11] = [
+const OPEN_ROUTES: [(&str, &str); 14] = [
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),
@@ -26,6 +26,9 @@ const OPEN_ROUTES: [(&str, &str); 11] = [
     ("GET", "/{assistant}/health"),
     ("GET", "/"),
     ("GET", "/assets/{file}"),
+    ("GET", "/offline/"),
+    ("GET", "/offline/{file}"),
+    ("GET", "/offline/engine/{file}"),
     ("GET", "/{assistant}/"),
 ];
 

@@ -7,8 +7,14 @@ use crate::TestServer;
 use crate::assistants::start_with_test_assistant;
 use crate::server::TestConfig;
 
-const FILES: &[(&str, &[u8])] =
-    &[("assets/code-1.js", b"1"), ("assets/look-1.css", b"a{}"), ("index.html", b"<!doctype html><p>the page</p>")];
+const FILES: &[(&str, &[u8])] = &[
+    ("assets/code-1.js", b"1"),
+    ("assets/look-1.css", b"a{}"),
+    ("index.html", b"<!doctype html><p>the page</p>"),
+    ("offline/engine/engine.wasm", b"\0asm"),
+    ("offline/index.html", b"<!doctype html><p>the offline page</p>"),
+    ("offline/worker.js", b"1"),
+];
 
 async fn start() -> TestServer {
     let config = TestConfig::default();
@@ -40,6 +46,27 @@ async fn the_page_is_served_without_credentials_and_allows_only_its_own_code() {
 }
 
 #[tokio::test]
+async fn only_the_offline_page_may_compile_an_engine() {
+    let server = start().await;
+    let client = server.anonymous_client();
+    let index = client.get("/offline/").await;
+    assert_eq!((index.status, index.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(index.text.contains("the offline page"));
+    let policy = index.header("content-security-policy");
+    assert!(policy.contains("script-src 'self' 'wasm-unsafe-eval'; style-src 'self'"), "{policy}");
+    assert!(policy.contains("worker-src 'self'") && policy.contains("trusted-types threadkeep-offline"), "{policy}");
+    assert!(!policy.contains("unsafe-inline") && !policy.contains("'unsafe-eval'"), "{policy}");
+    let engine = client.get("/offline/engine/engine.wasm").await;
+    assert_eq!((engine.status, engine.header("content-type")), (200, "application/wasm"));
+    let worker = client.get("/offline/worker.js").await;
+    // A new version of the page has another worker under the same name.
+    assert_eq!((worker.status, worker.header("cache-control")), (200, "no-cache"));
+    for unknown in ["/offline/other.js", "/offline/engine/..%2findex.html", "/offline/%2e%2e%2findex.html"] {
+        assert_eq!(client.get(unknown).await.code(404), "not_found", "{unknown}");
+    }
+}
+
+#[tokio::test]
 async fn without_the_page_a_plain_page_says_how_to_get_it() {
     let server = TestServer::start().await;
     let start = server.anonymous_client().get("/").await;
@@ -47,6 +74,9 @@ async fn without_the_page_a_plain_page_says_how_to_get_it() {
     assert!(start.text.contains("cargo xtask web") && start.text.contains("docs/"), "{}", start.text);
     assert!(start.header("content-security-policy").contains("default-src 'none'"));
     assert_eq!(server.anonymous_client().get("/assets/code-1.js").await.code(404), "not_found");
+    let offline = server.anonymous_client().get("/offline/").await;
+    assert_eq!(offline.code(404), "not_found");
+    assert!(offline.text.contains("cargo xtask web --offline"), "{}", offline.text);
     let (single, _) = start_with_test_assistant().await;
     let chat = single.anonymous_client().get("/").await;
     assert!(chat.text.contains("keeper"), "{}", chat.text);

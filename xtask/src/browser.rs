@@ -113,6 +113,9 @@ pub(crate) fn build_page_engine(workspace: &Workspace, profile: Profile) -> Resu
     };
     let module = build_module(workspace, &compiler, PAGE_ENGINE, profile)?;
     let generated = workspace.target_directory.join("wasm/page-engine");
+    if generated.exists() {
+        fs::remove_dir_all(&generated)?;
+    }
     write_module(workspace, &module, &generated)?;
     fs::create_dir_all(&folder)?;
     for entry in fs::read_dir(&generated)? {

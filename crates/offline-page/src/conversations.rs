@@ -103,9 +103,12 @@ impl OfflineEngine {
     pub async fn fork_thread(&self, thread: &str, through_seq: u32, key: &str) -> Result<JsValue, JsValue> {
         let from = self.memory.get_thread(&self.scope, thread_id(thread)?).await.to_js()?;
         let id = ThreadId::from_name(format!("fork\n{}\n{key}", from.id).as_bytes());
+        let mut metadata = from.metadata.clone();
+        // This field identifies a branch of an imported conversation. The new thread is not such a branch.
+        metadata.shift_remove("branch");
         let open = OpenThread {
             title: from.title.clone(),
-            metadata: from.metadata.clone(),
+            metadata,
             state: from.state.clone(),
             ..OpenThread::new(&self.scope, id)
         };

@@ -266,6 +266,7 @@ export const en = {
   copy_to_hint: "All conversations in this browser are copied to {server}, and compared afterwards. Documents are not copied. What the server already has stays as it is.",
   copy_from_hint: "All your conversations on {server} are copied to this browser, and compared afterwards. Documents are not copied. What is already here stays as it is.",
   copy_signed_out: "You are not signed in to the server. Sign in on its page first, then come back:",
+  copy_needs_user: "You are signed in to the server for a whole tenant. Sign in as a user to copy that user’s conversations.",
   server_page: "Page of the server",
   copy_now: "Copy",
   copy_verified: "Copied and compared: {threads|1 conversation|{threads} conversations}, {messages|1 message|{messages} messages}, {records|1 record|{records} records}. Nothing is missing.",

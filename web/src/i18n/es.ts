@@ -260,6 +260,7 @@ export const es: Record<keyof typeof en, string> = {
   copy_to_hint: "Todas las conversaciones de este navegador se copian a {server} y después se comparan. Los documentos no se copian. Lo que el servidor ya tiene queda como está.",
   copy_from_hint: "Todas tus conversaciones de {server} se copian a este navegador y después se comparan. Los documentos no se copian. Lo que ya está aquí queda como está.",
   copy_signed_out: "No has iniciado sesión en el servidor. Inicia sesión primero en su página y vuelve:",
+  copy_needs_user: "Has iniciado sesión en el servidor para todo un inquilino. Inicia sesión como usuario para copiar sus conversaciones.",
   server_page: "Página del servidor",
   copy_now: "Copiar",
   copy_verified: "Copiado y comparado: {threads|1 conversación|{threads} conversaciones}, {messages|1 mensaje|{messages} mensajes}, {records|1 registro|{records} registros}. No falta nada.",

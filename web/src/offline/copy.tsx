@@ -37,7 +37,9 @@ function CopyDialog({ direction, onClose }: { direction: Direction; onClose: () 
     setState({ state: "copying" });
     const server = new HttpClient(SERVER().href);
     try {
-      await server.caller();
+      const { user } = await server.caller();
+      // The export of a whole tenant contains the conversations of all its users.
+      if (user == null) throw new Error(t("copy_needs_user"));
       const copied = await (direction === "to" ? copyAll(client, server) : copyAll(server, client));
       setState({ state: "copied", copied });
       await loadThreads();

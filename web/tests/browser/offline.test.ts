@@ -226,6 +226,16 @@ describe.skipIf(!isBuilt)("the offline page", () => {
     }
   });
 
+  it("does not copy the conversations of all users of a tenant", async () => {
+    const page = await open();
+    // What the server responds to a key of a whole tenant.
+    await page.route("**/v1/caller", (route) => route.fulfill({ json: { tenant: "local", user: null, roles: ["read", "write"] } }));
+    await go(page, "#/threads");
+    await page.getByRole("button", { name: "Copy from the server" }).click();
+    await page.locator("dialog").getByRole("button", { name: "Copy", exact: true }).click();
+    await page.locator("dialog").getByText("for a whole tenant").waitFor();
+  });
+
   it("may compile its engine, and nothing else", async () => {
     const policy = (path: string) => fetch(served.url + path).then((response) => response.headers.get("content-security-policy") ?? "");
     expect(await policy("offline/")).toContain("script-src 'self' 'wasm-unsafe-eval';");

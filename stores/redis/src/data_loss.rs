@@ -15,7 +15,8 @@ use threadkeep_core::{Result, StoreError};
 
 use crate::connection::{Connections, Reply, slot_of};
 
-/// The hash slots of a cluster are divided into this many equal parts, and each part holds one marker.
+/// The hash slots of a cluster are divided into this many equal parts, and each part holds one marker. If one of two servers that share
+/// a part loses its data, all of the part may count as lost until the store has been repaired.
 const PARTS: u16 = 128;
 /// The number of hash slots of a cluster.
 const SLOTS: u16 = 16_384;

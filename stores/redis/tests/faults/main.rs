@@ -153,9 +153,11 @@ async fn a_client_without_half_of_the_nodes_gets_errors_and_recovers() {
 
 /// Returns the primary that serves a key of a thread.
 fn primary_of<'a>(cluster: &'a Cluster, prefix: &str, thread: ThreadId) -> &'a Server {
-    let key = format!("{prefix}:{{{thread}/acme}}:t");
-    let is_stored = |node: &&Server| node.run(&["exists", &key]) == "1";
-    cluster.primaries().into_iter().find(is_stored).unwrap()
+    cluster.primaries().into_iter().find(|node| is_stored(node, prefix, thread)).unwrap()
+}
+
+fn is_stored(node: &Server, prefix: &str, thread: ThreadId) -> bool {
+    node.run(&["exists", &format!("{prefix}:{{{thread}/acme}}:t")]) == "1"
 }
 
 /// Reads a user's feed until it is reset, and returns the cursor from which to continue.
@@ -255,19 +257,20 @@ async fn assert_loss_is_noticed(cluster: &Cluster, number: usize) -> (usize, usi
     assert_eq!(compare(&memory, &written).await.lost, 0);
     let now = memory.platform().clock.now();
     let cursor = memory.backend().store.list_changed_threads(ana(), None, 10, now).await.unwrap().cursor;
-    block_in_place(|| {
-        cluster.primaries()[number].restart_empty();
+    let (lost, kept): (Vec<_>, Vec<_>) = block_in_place(|| {
+        let primary = cluster.primaries()[number];
+        let partition = written.iter().partition(|thread| is_stored(primary, &prefix, thread.thread()));
+        primary.restart_empty();
         cluster.wait_until_ready();
+        partition
     });
-    let (mut lost, mut kept) = (Vec::new(), Vec::new());
+    assert!(!lost.is_empty() && !kept.is_empty(), "{} lost, {} kept", lost.len(), kept.len());
+    let mut reported = 0;
     for thread in &written {
         // Neither "not found" nor an empty thread.
         match answer(|| memory.newest(ana(), thread.thread(), 100)).await {
-            Some(messages) => {
-                assert_eq!(messages.len(), thread.acknowledged().len());
-                kept.push(thread);
-            }
-            None => lost.push(thread),
+            Some(messages) => assert_eq!(messages.len(), thread.acknowledged().len()),
+            None => reported += 1,
         }
         // A key is either found or reported as lost, by every instance.
         for memory in [&memory, &other] {
@@ -276,7 +279,8 @@ async fn assert_loss_is_noticed(cluster: &Cluster, number: usize) -> (usize, usi
             }
         }
     }
-    assert!(!lost.is_empty() && !kept.is_empty(), "{} lost, {} kept", lost.len(), kept.len());
+    // Losses are recorded for parts of the hash slots. Until the repair, threads in a part that spans two servers are reported as well.
+    assert!((lost.len()..lost.len() + 3).contains(&reported), "{} lost, {reported} reported", lost.len());
     let query = ThreadQuery::new(ThreadOrder::Created, 500);
     if let Some(page) = answer(|| memory.list_threads(ana(), &query)).await {
         assert_eq!(page.threads.len(), kept.len());

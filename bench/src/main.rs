@@ -10,6 +10,7 @@ mod backup;
 mod beam;
 mod engine;
 mod floors;
+mod history;
 mod http;
 mod kill;
 mod latency;
@@ -80,6 +81,8 @@ enum Command {
     Typing(typing::Args),
     /// Time the MCP server on a large store: from its start to the first answers, and searches
     Mcp(mcp::Args),
+    /// Time imports of the sessions that programs keep on a machine, and measure following them
+    History(history::Args),
     /// Time JSON Lines backups of a store while writers append to it
     Backup(backup::Args),
     /// Measure how many facts of recorded operations conversations remain after a compaction
@@ -125,6 +128,7 @@ fn main() -> Result<()> {
         Command::Latency(args) => runtime.block_on(latency::run(&args)),
         Command::Typing(args) => runtime.block_on(typing::run(&args)),
         Command::Mcp(args) => runtime.block_on(mcp::run(&args)),
+        Command::History(args) => history::run(&args),
         Command::Backup(args) => runtime.block_on(backup::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),

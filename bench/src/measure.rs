@@ -178,7 +178,8 @@ pub(crate) fn cpu_seconds() -> Result<f64> {
     cpu_seconds_of(std::process::id())
 }
 
-fn cpu_seconds_of(process: u32) -> Result<f64> {
+/// Returns the seconds of CPU time that a process has used, to a hundredth.
+pub(crate) fn cpu_seconds_of(process: u32) -> Result<f64> {
     let path = format!("/proc/{process}/stat");
     let stat = std::fs::read_to_string(&path)?;
     // The program's name in parentheses may contain spaces; user and system time are the 12th and 13th fields after it.

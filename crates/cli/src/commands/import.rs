@@ -5,6 +5,7 @@ mod intake;
 mod places;
 mod report;
 mod service;
+mod states;
 mod tfl_sqlite;
 mod watch;
 
@@ -28,6 +29,7 @@ use files::{File, Found, Origin};
 use intake::{Filter, Intake, Items, RowItems};
 use places::Place;
 pub(super) use report::Report;
+use states::FileStates;
 
 /// The number of messages that are indexed between checks for Ctrl-C.
 const INDEX_STEP: usize = 2_000;
@@ -90,6 +92,11 @@ impl Selection {
     /// Imports everything unchanged.
     pub(super) fn verbatim() -> Self {
         Self { keep_secrets: true, ..Self::default() }
+    }
+
+    /// Describes what affects the items that are taken from a file.
+    fn description(&self) -> String {
+        format!("{:?} {:?} {}", self.format, self.exclusions, self.keep_secrets)
     }
 }
 
@@ -181,23 +188,41 @@ impl<'a> Import<'a> {
         Ok(Self { app, memory, scope: app.scope()?, selection })
     }
 
-    /// Imports files one after the other, then updates the search index.
+    /// Imports files one after the other, then updates the search index. In folders, files that have not changed since they were last
+    /// imported are skipped.
     pub(super) async fn run(&self, files: &[File]) -> Result<Report> {
         let bar = progress::bytes(files.iter().map(File::bytes).sum());
         let mut report = Report::default();
         let mut bytes_before = 0;
         let mut failure = None;
+        let mut states = FileStates::load(&self.memory, &self.scope, &self.selection.description()).await?;
         for file in files {
             if self.app.interrupt.is_stop_requested() {
                 break;
             }
             bar.set_position(bytes_before);
+            bytes_before += file.bytes();
+            // A file that the user names is always read.
+            if (self.selection.is_quiet || file.origin == Origin::Folder) && states.contain(file) {
+                report.files_unchanged += 1;
+                continue;
+            }
+            let (files_before, problems_before) = (report.files.len(), report.problem_count());
             if let Err(error) = self.file(file, &bar, &mut report).await {
                 failure = Some(error.context(format!("import of {file} failed")));
                 break;
             }
-            bytes_before += file.bytes();
+            // A file with problems is read again, so that the next import reports them too.
+            let is_complete = report.files.len() > files_before
+                && report.problem_count() == problems_before
+                && !self.app.interrupt.is_stop_requested();
+            if is_complete && let Err(error) = states.add(file).await {
+                failure = Some(error);
+                break;
+            }
         }
+        let written = states.write().await;
+        failure = failure.or(written.err());
         bar.finish_and_clear();
         report.interrupted = self.app.interrupt.is_stop_requested();
         match failure {
@@ -206,7 +231,7 @@ impl<'a> Import<'a> {
                 report.print(&self.app.output)?;
                 Err(error)
             }
-            None if report.is_without_files() && report.problems.is_empty() && !report.interrupted => {
+            None if report.is_without_files() && !report.interrupted => {
                 let hint = format!("known formats: {}", format_names().collect::<Vec<_>>().join(", "));
                 Err(Failure::user_error("no conversation files found").hint(hint).into())
             }

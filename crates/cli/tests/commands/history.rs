@@ -67,6 +67,9 @@ fn all_conversations_on_the_machine_are_listed_and_imported_once() {
     assert_eq!(imported.code, Some(0), "{imported}");
     assert_eq!(imported.out, "imported 8 threads, 61 messages\n");
     let again = run_at_home(&cli, &["import", "--all", "--yes"]);
+    assert_eq!(again.out, "nothing new: 7 files have not changed since the last import\n");
+    // With other options, everything is read again.
+    let again = run_at_home(&cli, &["import", "--all", "--yes", "--keep-secrets"]);
     assert_eq!(again.out, "nothing new: 8 threads, 61 messages already existed\n");
     let empty = Cli::new();
     std::fs::create_dir(empty.path(HOME)).unwrap();
@@ -103,6 +106,39 @@ fn conversations_are_found_by_words_format_project_and_time() {
         around["messages"].as_array().unwrap().iter().map(|message| message["seq"].as_u64().unwrap()).collect();
     assert!(shown.len() <= 3 && shown.contains(&seq.parse().unwrap()), "{shown:?}");
     assert_eq!(cli.run(&["search", "--since", "March"]).code, Some(2));
+}
+
+/// Returns a conversation of one message in the format of OpenAI.
+fn chat(text: &str) -> String {
+    format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#) + "\n"
+}
+
+#[test]
+fn only_changed_files_of_a_folder_are_read_again() {
+    let cli = Cli::new();
+    cli.file("chats/one.jsonl", chat("first"));
+    cli.file("chats/two.jsonl", chat("second"));
+    cli.file("chats/damaged.jsonl", chat("third") + "{\n");
+    let counts = |arguments: &[&str]| {
+        let output = cli.run(&[&["import", "--json"], arguments].concat());
+        let report: serde_json::Value = serde_json::from_str(&output.out).unwrap();
+        let count = |value: &serde_json::Value| value.as_u64().unwrap();
+        (count(&report["messages"]["new"]), count(&report["files_unchanged"]), count(&report["problem_count"]))
+    };
+    assert_eq!(counts(&["chats"]), (3, 0, 1));
+    // A file with a problem is read again, so the problem is reported each time.
+    assert_eq!(counts(&["chats"]), (0, 2, 1));
+    cli.file("chats/one.jsonl", chat("first") + &chat("fourth"));
+    assert_eq!(counts(&["chats"]), (1, 1, 1));
+    // The size is the same.
+    cli.file("chats/two.jsonl", chat("fifth!"));
+    assert_eq!(counts(&["chats"]), (1, 1, 1));
+    assert_eq!(counts(&["chats/one.jsonl"]), (0, 0, 0), "a file that is named is read");
+    // Another store has its own states, and erasing a user erases the states.
+    assert_eq!(counts(&["chats", "--user", "ben"]), (5 - 1, 0, 1));
+    assert_eq!(counts(&["chats", "--user", "ben"]), (0, 2, 1));
+    cli.out(&["erase", "--everything", "--user", "ben", "--yes"]);
+    assert_eq!(counts(&["chats", "--user", "ben"]).1, 0);
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Finds the files to import.
 
 use std::fmt;
+use std::fs::Metadata;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result};
 use threadkeep_formats::{Archive, ArchiveEntry, Format, FormatError, Reader};
@@ -15,6 +17,10 @@ use crate::failure::{Failure, sentence};
 const EXTENSIONS: [&str; 6] = [".json", ".jsonl", ".ndjson", ".gz", ".zip", ".vscdb"];
 /// Extensions of files in an archive that can contain conversations.
 const ENTRY_EXTENSIONS: [&str; 3] = [".json", ".jsonl", ".ndjson"];
+/// Extensions of files that can be archives.
+const ARCHIVE_EXTENSIONS: [&str; 1] = [".zip"];
+/// Extensions of databases of programs.
+const DATABASE_EXTENSIONS: [&str; 1] = [".vscdb"];
 /// The chat history of Aider, in the folder of a project.
 pub(super) const AIDER_FILE: &str = ".aider.chat.history.md";
 /// The maximum number of file names in a note.
@@ -26,6 +32,34 @@ pub(crate) struct File {
     source: Source,
     pub(super) origin: Origin,
     bytes: u64,
+    state: Option<FileState>,
+}
+
+/// What shows that a file has changed: its size and modification time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FileState {
+    pub(super) bytes: u64,
+    /// In microseconds since the Unix epoch.
+    pub(super) changed_at: u64,
+}
+
+impl FileState {
+    /// Reads the state of a file; `None` if it cannot be read. New data of a database can be in the file of its write-ahead log.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        let state = Self::of(&std::fs::metadata(path).ok()?);
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let is_database = has_extension(&path.to_string_lossy(), &DATABASE_EXTENSIONS);
+        let log = if is_database { std::fs::metadata(log).ok() } else { None };
+        let Some(log) = log.as_ref().map(Self::of) else { return Some(state) };
+        Some(Self { bytes: state.bytes + log.bytes, changed_at: state.changed_at.max(log.changed_at) })
+    }
+
+    fn of(metadata: &Metadata) -> Self {
+        let changed_at = metadata.modified().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let changed_at = changed_at.and_then(|since| u64::try_from(since.as_micros()).ok());
+        Self { bytes: metadata.len(), changed_at: changed_at.unwrap_or_default() }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -50,13 +84,14 @@ pub(crate) enum Origin {
 impl File {
     /// Returns a file that is part of the program.
     pub(crate) fn built_in(text: &'static str) -> Self {
-        Self { source: Source::BuiltIn(text), origin: Origin::Named, bytes: text.len() as u64 }
+        Self { source: Source::BuiltIn(text), origin: Origin::Named, bytes: text.len() as u64, state: None }
     }
 
     /// Returns a file given by the user.
     pub(crate) fn named(path: PathBuf) -> Self {
-        let bytes = std::fs::metadata(&path).map_or(0, |found| found.len());
-        Self { source: Source::Path(path), origin: Origin::Named, bytes }
+        let state = FileState::read(&path);
+        let bytes = state.map_or(0, |state| state.bytes);
+        Self { source: Source::Path(path), origin: Origin::Named, bytes, state }
     }
 
     /// Returns the path of a file on disk.
@@ -69,6 +104,16 @@ impl File {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Returns the state of a file on disk when it was found.
+    pub(super) fn state(&self) -> Option<FileState> {
+        self.state
+    }
+
+    /// Reads the state of a file on disk again.
+    pub(super) fn refresh(&mut self) {
+        self.state = self.path().and_then(FileState::read);
     }
 
     pub(super) fn open(&self, format: Option<Format>) -> Result<Reader, FormatError> {
@@ -104,7 +149,7 @@ pub(super) fn find(paths: &[PathBuf], exclusions: &Exclusions) -> Result<Found> 
     let mut found = Found::default();
     for path in paths {
         if path.as_os_str() == "-" {
-            found.files.push(File { source: Source::StandardInput, origin: Origin::Named, bytes: 0 });
+            found.files.push(File { source: Source::StandardInput, origin: Origin::Named, bytes: 0, state: None });
             continue;
         }
         match std::fs::metadata(path) {
@@ -141,10 +186,11 @@ impl Found {
             if (name.starts_with('.') && !is_history) || exclusions.matches(&path) {
                 continue;
             }
+            let kind = entry.file_type()?;
             // Links to folders are not followed, because they may lead to a parent folder.
-            if entry.file_type()?.is_dir() {
+            if kind.is_dir() {
                 self.walk(&path, exclusions)?;
-            } else if !path.is_file() {
+            } else if !kind.is_file() && !path.is_file() {
                 self.skipped.push(format!("skipped {}: not a file", path.display()));
             } else if is_history || has_extension(&name, &EXTENSIONS) {
                 self.add(File { origin: Origin::Folder, ..File::named(path) }, exclusions);
@@ -157,7 +203,11 @@ impl Found {
 
     /// Adds a file, or the files of an archive.
     fn add(&mut self, file: File, exclusions: &Exclusions) {
-        let archive = match file.path().filter(|path| Archive::is_archive(path)).map(Archive::open) {
+        // Folders of programs are searched again and again, so their files are not opened only to see what they are.
+        let may_be_archive =
+            |path: &&Path| file.origin == Origin::Named || has_extension(&path.to_string_lossy(), &ARCHIVE_EXTENSIONS);
+        let path = file.path().filter(may_be_archive);
+        let archive = match path.filter(|path| Archive::is_archive(path)).map(Archive::open) {
             None => return self.files.push(file),
             Some(Ok(archive)) => Arc::new(archive),
             Some(Err(error)) => {
@@ -176,7 +226,7 @@ impl Found {
                 continue;
             }
             let source = Source::Entry(Arc::clone(&archive), entry.clone());
-            self.files.push(File { source, origin: Origin::Folder, bytes: entry.packed_bytes });
+            self.files.push(File { source, origin: Origin::Folder, bytes: entry.packed_bytes, state: None });
         }
         if !others.is_empty() {
             let named: Vec<_> = others.iter().take(NAMES_LISTED).copied().collect();

@@ -21,6 +21,8 @@ pub(crate) struct Report {
     pub(super) problems: Vec<ProblemJson>,
     problem_count: u64,
     files_skipped: u64,
+    /// The number of files that have not changed since they were last imported.
+    pub(super) files_unchanged: u64,
     pub(super) secrets_masked: u64,
     pub(super) conversations_excluded: u64,
     pub(super) indexed: u64,
@@ -80,6 +82,7 @@ struct ReportJson<'a> {
     #[serde(flatten)]
     counts: Counts,
     files: &'a [FileReport],
+    files_unchanged: u64,
     problem_count: u64,
     problems: &'a [ProblemJson],
     secrets_masked: u64,
@@ -145,6 +148,10 @@ impl Counts {
         self.messages.total()
     }
 
+    fn is_empty(&self) -> bool {
+        self.threads.total() + self.messages.total() + self.records.total() == 0
+    }
+
     fn has_nothing_new(&self) -> bool {
         self.threads.new + self.messages.new + self.records.new == 0
     }
@@ -165,8 +172,13 @@ impl Report {
         (counts.threads.new, counts.messages.new)
     }
 
+    /// Whether no file with conversations was found.
     pub(super) fn is_without_files(&self) -> bool {
-        self.files.is_empty()
+        self.files.is_empty() && self.problems.is_empty() && self.files_unchanged == 0
+    }
+
+    pub(super) fn problem_count(&self) -> u64 {
+        self.problem_count
     }
 
     pub(super) fn messages_added(&self) -> u64 {
@@ -204,7 +216,7 @@ impl Report {
     }
 
     pub(crate) fn print(&self, output: &Output) -> Result<()> {
-        let Self { files, problems, problem_count, files_skipped, indexed, .. } = self;
+        let Self { files, files_unchanged, problems, problem_count, files_skipped, indexed, .. } = self;
         let (secrets_masked, conversations_excluded) = (self.secrets_masked, self.conversations_excluded);
         let (counts, problem_count, indexed) = (self.counts(), *problem_count, *indexed);
         let (interrupted, indexing_interrupted) = (self.interrupted, self.indexing_interrupted);
@@ -212,6 +224,7 @@ impl Report {
             return output.json(&ReportJson {
                 counts,
                 files,
+                files_unchanged: *files_unchanged,
                 problem_count,
                 problems,
                 secrets_masked,
@@ -221,8 +234,8 @@ impl Report {
                 indexing_interrupted,
             });
         }
-        if !files.is_empty() {
-            output.line(summary(&counts))?;
+        if !files.is_empty() || *files_unchanged > 0 {
+            output.line(summary(&counts, *files_unchanged))?;
         }
         let skipped = [(problem_count - files_skipped, "record"), (*files_skipped, "file")];
         for (count, noun) in skipped.into_iter().filter(|(count, _)| *count > 0) {
@@ -242,11 +255,20 @@ impl Report {
     }
 }
 
-fn summary(counts: &Counts) -> String {
+fn summary(counts: &Counts, files_unchanged: u64) -> String {
     let Counts { threads, forks, messages, records } = counts;
+    let files = counted(files_unchanged, "file");
+    let unchanged = match files_unchanged {
+        0 => String::new(),
+        1 => format!("{files} has not changed since the last import"),
+        _ => format!("{files} have not changed since the last import"),
+    };
     if counts.has_nothing_new() {
         let known = threads_and_messages(threads.known, messages.known);
-        return format!("nothing new: {known} already existed");
+        let existed =
+            if counts.is_empty() && files_unchanged > 0 { String::new() } else { format!("{known} already existed") };
+        let reasons: Vec<_> = [existed, unchanged].into_iter().filter(|reason| !reason.is_empty()).collect();
+        return format!("nothing new: {}", reasons.join("; "));
     }
     let mut text = format!("imported {}", threads_and_messages(threads.new, messages.new));
     if forks.new > 0 {
@@ -259,6 +281,9 @@ fn summary(counts: &Counts) -> String {
     if threads.known + messages.known > 0 {
         let (threads, messages) = (number(threads.known), number(messages.known));
         text = format!("{text}; {threads} threads and {messages} messages already existed");
+    }
+    if !unchanged.is_empty() {
+        text = format!("{text}; {unchanged}");
     }
     text
 }

@@ -176,7 +176,8 @@ impl Machine {
         let mut file = File::options().append(true).open(session)?;
         let message = json!({ "role": "user", "content": "Where is the newword?" });
         let time = jiff::Timestamp::now().to_string();
-        writeln!(file, "{}", json!({ "type": "user", "uuid": "new", "message": message, "timestamp": time }))?;
+        let line = json!({ "type": "user", "uuid": "new", "sessionId": "s", "message": message, "timestamp": time });
+        writeln!(file, "{line}")?;
         let began = Instant::now();
         while !self.finds("newword")? {
             ensure!(began.elapsed() < TIMEOUT, "a new message is not found");

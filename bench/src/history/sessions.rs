@@ -105,7 +105,7 @@ impl Program {
             }
             Self::GeminiCli => {
                 let time = exchanges[0].time();
-                let first = json!({ "sessionId": id, "startTime": time, "lastUpdated": time, "kind": "main" });
+                let first = json!({ "sessionId": id, "projectHash": id, "startTime": time, "lastUpdated": time, "kind": "main" });
                 (
                     format!(".gemini/tmp/project{project}/chats/session-{id}.jsonl"),
                     lines(std::iter::once(first).chain(exchanges.iter().flat_map(gemini))),

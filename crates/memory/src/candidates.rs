@@ -1,6 +1,6 @@
 //! Finding the candidates of a search: in the index, and among the messages that are not indexed yet.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics};
@@ -47,6 +47,14 @@ pub(crate) struct SearchArea<'a> {
 pub(crate) struct Candidate {
     pub(crate) thread: ThreadId,
     pub(crate) message: Message,
+    /// The position among the index's hits; 0 for messages that are not indexed yet.
+    pub(crate) position: usize,
+}
+
+impl Candidate {
+    pub(crate) const fn new(thread: ThreadId, message: Message) -> Self {
+        Self { thread, message, position: 0 }
+    }
 }
 
 #[derive(Default)]
@@ -125,12 +133,17 @@ impl Memory {
     async fn read_rest(&self, scope: &Scope, answer: &mut SearchAnswer) -> Result<Vec<Candidate>> {
         let messages = std::mem::take(&mut answer.messages);
         let mut hits = std::mem::take(&mut answer.hits);
+        let positions: HashMap<_, _> = hits.iter().map(|hit| (hit.thread, hit.seq)).zip(0..).collect();
         if !messages.is_empty() {
             let read: HashSet<_> = messages.iter().map(|(thread, message)| (*thread, message.seq)).collect();
             hits.retain(|hit| !read.contains(&(hit.thread, hit.seq)));
         }
         let mut found = self.read_hits(scope, hits).await?;
-        found.extend(messages.into_iter().map(|(thread, message)| Candidate { thread, message }));
+        found.extend(messages.into_iter().map(|(thread, message)| Candidate::new(thread, message)));
+        for candidate in &mut found {
+            let place = (candidate.thread, candidate.message.seq);
+            candidate.position = positions.get(&place).copied().unwrap_or_default();
+        }
         Ok(found)
     }
 
@@ -156,7 +169,7 @@ impl Memory {
             match self.find_readable(scope, thread, refs).await {
                 // Deleted since the index was queried.
                 Err(error) if error.is_thread_not_found() => return Ok(Vec::new()),
-                found => all.extend(found?.into_iter().map(|message| Candidate { thread, message })),
+                found => all.extend(found?.into_iter().map(|message| Candidate::new(thread, message))),
             }
         }
         Ok(all)
@@ -195,7 +208,7 @@ impl Memory {
                 };
                 remaining -= step.page.messages.len().min(remaining);
                 let found = step.page.messages.into_iter();
-                unindexed.found.extend(found.map(|message| Candidate { thread, message }));
+                unindexed.found.extend(found.map(|message| Candidate::new(thread, message)));
                 after = step.next;
             }
         }

@@ -4,7 +4,6 @@ mod vocabulary;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashSet};
-use std::ops::RangeInclusive;
 
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics, bm25};
@@ -20,8 +19,14 @@ pub(crate) use vocabulary::VocabularyCache;
 use crate::candidates::{Candidate, Candidates, SearchArea};
 use crate::{Memory, MemoryError, Result, Snippet};
 
-/// Range of the number of candidates that are requested from the index.
-const CANDIDATES: RangeInclusive<usize> = 200..=1_000;
+/// The maximum number of candidates that are requested from the index.
+const MAX_CANDIDATES: usize = 1_000;
+/// The number of candidates that are ranked together: the best ones of the index.
+const BLOCK: usize = 200;
+/// The same for queries of one word. All candidates contain the word, and the index returns the newest of them, so fewer are enough.
+const ONE_WORD_BLOCK: usize = 40;
+/// The minimum number of candidates that may turn out not to be hits before there are too few.
+const SPARE: usize = 19;
 /// The minimum number of letters of a word that is corrected.
 const MIN_CORRECTED_LETTERS: usize = 5;
 /// The factor by which the score of a tool's output is multiplied.
@@ -82,7 +87,8 @@ pub struct Hit {
 /// The results of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SearchResults {
-    /// The hits, best first. Hits with equal scores are in the order of their age, newest first.
+    /// The hits. The best ones of the index, at least 40, are ranked together and come first, then the next ones, and so on; so the first
+    /// hits are the same for each limit. Hits with equal scores are in the order of their age, newest first.
     pub hits: Vec<Hit>,
     /// Whether there were more candidates than can be ranked. If so, narrow the search to find all matches.
     pub truncated: bool,
@@ -174,13 +180,12 @@ impl Memory {
         question: &Question,
         options: &SearchOptions,
     ) -> Result<WordResults> {
-        let max_candidates = if options.is_filtered() || query.is_filtered() {
-            *CANDIDATES.end()
-        } else if question.is_one_word() {
-            // All candidates contain the word, and the index returns the newest of them, so fewer candidates are enough.
-            options.limit.saturating_mul(2).min(*CANDIDATES.end())
+        let (block, max_candidates) = if options.is_filtered() || query.is_filtered() {
+            (MAX_CANDIDATES, MAX_CANDIDATES)
         } else {
-            options.limit.saturating_mul(5).clamp(*CANDIDATES.start(), *CANDIDATES.end())
+            // The first hits are the same for each limit, so that pages neither repeat nor omit hits.
+            let block = if question.is_one_word() { ONE_WORD_BLOCK } else { BLOCK };
+            (block, (options.limit + SPARE).next_multiple_of(block).min(MAX_CANDIDATES))
         };
         let candidates = self.candidates(scope, question, options.area(), max_candidates).await?;
         let Candidates { mut found, statistics, truncated, unread } = candidates;
@@ -193,13 +198,13 @@ impl Memory {
         if query.filters_threads() {
             found = self.filter_by_thread(scope, query, found).await?;
         }
-        let (scored, counted) = score_and_sort(found, &statistics, question, query, options);
+        let (scored, counted) = score_and_sort(found, &statistics, question, query, options, block);
         occurring
             .extend(question.words().zip(counted).filter(|(_, count)| *count > 0).map(|(word, _)| word.to_owned()));
         let mut scored = self.remove_duplicates(scope, scored, options.thread, message_of).await?;
         scored.truncate(options.limit);
         let mut matcher = question.caching_matcher();
-        let hits = scored.into_iter().map(|(score, Candidate { thread, message })| {
+        let hits = scored.into_iter().map(|(score, Candidate { thread, message, .. })| {
             let snippet = Snippet::of_matches(&message.plain_text(), &mut matcher);
             Hit { thread, message, score, snippet }
         });
@@ -257,12 +262,12 @@ impl Memory {
                     && query.matches_time_and_role(message.content.role, message.created_at)
                     && query.matches_text(&message.plain_text())
             });
-            hits.extend(passing.map(|message| (0.0, Candidate { thread, message })));
+            hits.extend(passing.map(|message| (0.0, Candidate::new(thread, message))));
         }
         hits.sort_by_key(|(_, candidate)| newest_first(candidate));
         let mut hits = self.remove_duplicates(scope, hits, options.thread, message_of).await?;
         hits.truncate(options.limit);
-        let hits = hits.into_iter().map(|(score, Candidate { thread, message })| {
+        let hits = hits.into_iter().map(|(score, Candidate { thread, message, .. })| {
             let snippet = Snippet::of(&message.plain_text(), &[]);
             Hit { thread, message, score, snippet }
         });
@@ -317,13 +322,14 @@ fn newest_first(candidate: &Candidate) -> (Reverse<Timestamp>, Reverse<u64>, Thr
     (Reverse(candidate.message.created_at), Reverse(candidate.message.seq), candidate.thread)
 }
 
-/// Scores the candidates that match, and sorts them, best first. Also returns how many candidates contain each word.
+/// Scores the candidates that match, and sorts each block of them, best first. Also returns how many candidates contain each word.
 fn score_and_sort(
     found: Vec<Candidate>,
     statistics: &Statistics,
     question: &Question,
     query: &TextQuery,
     options: &SearchOptions,
+    block: usize,
 ) -> (Vec<(f64, Candidate)>, Vec<u64>) {
     let mut word_frequencies = vec![0; question.words().count()];
     let mut matcher = question.caching_matcher();
@@ -347,7 +353,8 @@ fn score_and_sort(
     let mut scored: Vec<(f64, Candidate)> =
         scores.map(|(score, candidate)| (score * factor(&candidate), candidate)).collect();
     scored.sort_by(|(a_score, a), (b_score, b)| {
-        b_score.total_cmp(a_score).then_with(|| newest_first(a).cmp(&newest_first(b)))
+        let blocks = (a.position / block).cmp(&(b.position / block));
+        blocks.then_with(|| b_score.total_cmp(a_score)).then_with(|| newest_first(a).cmp(&newest_first(b)))
     });
     (scored, word_frequencies)
 }

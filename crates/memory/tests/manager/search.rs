@@ -1,7 +1,7 @@
 use threadkeep_core::{Content, Map, MetadataFilter, Role, ThreadPatch, Timestamp};
 use threadkeep_memory::{AppendOptions, Correction, Draft, MemoryOptions, RecallOptions, SearchOptions, SearchResults};
 
-use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
+use super::test_env::{TestEnv, acme, ana, ben, on_all_stores, on_database_stores};
 
 fn hit_texts(results: &SearchResults) -> Vec<String> {
     results.hits.iter().map(|hit| hit.message.plain_text().into_owned()).collect()
@@ -52,6 +52,39 @@ async fn hits_are_ranked_by_score_then_recency() {
         let limited = SearchOptions { limit: 2, ..SearchOptions::default() };
         let results = memory.search(&ana(), "delays circle", &limited).await.unwrap();
         assert_eq!(results.hits.iter().map(|hit| hit.message.seq).collect::<Vec<_>>(), [3, 4]);
+    })
+    .await;
+}
+
+/// The command line and the server read pages by searching for more hits. Not on a store whose index lags at random.
+#[tokio::test(start_paused = true)]
+async fn the_first_hits_are_the_same_for_each_limit() {
+    on_database_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        for thread in 0..3 {
+            let id = env.open_thread().await;
+            let text = |number: usize| {
+                let (trains, hay) = (" train".repeat(1 + number % 3), " hay".repeat(number * 7 % 40));
+                format!("{number} of {thread}:{trains}{hay}{}", if number % 5 == 0 { " circle" } else { "" })
+            };
+            env.clock.advance_ms(1_000);
+            let drafts = (0..150).map(|number| Draft::user(text(number))).collect();
+            memory.append_all(&ana(), id, drafts, &AppendOptions::default()).await.unwrap();
+        }
+        while !memory.backend().search.catch_up(1_000).await.unwrap().done {}
+        for query in ["train", "train circle"] {
+            let hits = async |limit| {
+                let options = SearchOptions { limit, ..SearchOptions::default() };
+                hit_texts(&memory.search(&ana(), query, &options).await.unwrap())
+            };
+            let all = hits(400).await;
+            assert_eq!(all.len(), 400);
+            for limit in [1, 20, 21, 22, 40, 41, 61, 181, 182, 201, 301, 399] {
+                let first = hits(limit).await;
+                let difference = first.iter().zip(&all).position(|(hit, other)| hit != other);
+                assert_eq!((first.len(), difference), (limit, None), "{query}");
+            }
+        }
     })
     .await;
 }

@@ -122,13 +122,18 @@ impl TestEnv {
 
 /// Runs a test on SQLite, on PostgreSQL, on Redis, on the in-memory store, and on the in-memory store with faults.
 pub(crate) async fn on_all_stores<F: Future<Output = ()>>(scenario: impl Fn(TestEnv) -> F) {
+    on_database_stores(&scenario).await;
+    on_memory_stores(scenario).await;
+}
+
+/// Runs a test on all stores but the in-memory one.
+pub(crate) async fn on_database_stores<F: Future<Output = ()>>(scenario: impl Fn(TestEnv) -> F) {
     println!("sqlite");
     scenario(TestEnv::sqlite()).await;
     for (name, env) in TestEnv::on_servers() {
         println!("{name}");
         scenario(env).await;
     }
-    on_memory_stores(scenario).await;
 }
 
 /// Runs a test on the in-memory store, without and with faults.

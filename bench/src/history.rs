@@ -133,18 +133,20 @@ impl Machine {
     }
 
     fn import(&self) -> Result<Import> {
+        // A pipe would be full before the process ends.
+        let report = self.store.with_extension("json");
         let began = Instant::now();
         let mut command = self.command(&["import", "--all", "--yes", "--json"]);
-        let mut child = command.stdout(Stdio::piped()).spawn()?;
+        let mut child = command.stdout(File::create(&report)?).spawn()?;
         let mut peak_kib = 0;
         while child.try_wait()?.is_none() {
             peak_kib = resident_kib(child.id()).map_or(peak_kib, |(_, peak)| peak.max(peak_kib));
             std::thread::sleep(POLL);
         }
         let time = began.elapsed();
-        let output = child.wait_with_output()?;
-        ensure!(output.status.success(), "the import failed: {}", String::from_utf8_lossy(&output.stdout));
-        Ok(Import { time, peak_kib, report: serde_json::from_slice(&output.stdout)? })
+        let report = std::fs::read_to_string(report)?;
+        ensure!(child.wait()?.success(), "the import failed: {report}");
+        Ok(Import { time, peak_kib, report: serde_json::from_str(&report)? })
     }
 
     /// Searches for the last questions of some sessions.

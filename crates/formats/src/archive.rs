@@ -97,6 +97,14 @@ impl Archive {
     /// # Errors
     /// As for [`crate::open`], and `Unrecognised` for an encrypted file or an unknown compression.
     pub fn read(&self, entry: &ArchiveEntry, format: Option<Format>) -> Result<Reader, FormatError> {
+        open_named_stream(self.stream(entry)?, FileName::of_entry(Path::new(&entry.name)), format)
+    }
+
+    /// Returns the decompressed bytes of a file of the archive, with the same bounds as [`Archive::read`].
+    ///
+    /// # Errors
+    /// As for [`Archive::read`].
+    pub fn stream(&self, entry: &ArchiveEntry) -> Result<Box<dyn Read + Send>, FormatError> {
         let unreadable = |found: String| Err(FormatError::Unrecognised { found });
         if entry.is_encrypted {
             return unreadable("an encrypted file".to_owned());
@@ -111,8 +119,7 @@ impl Archive {
             CompressionMethod::Deflated => Box::new(DeflateDecoder::new(packed)),
             method => return unreadable(format!("a file with an unsupported compression method ({method})")),
         };
-        let bounded = Bounded { text, remaining: Arc::clone(&self.remaining) };
-        open_named_stream(Box::new(bounded), FileName::of_entry(Path::new(&entry.name)), format)
+        Ok(Box::new(Bounded { text, remaining: Arc::clone(&self.remaining) }))
     }
 }
 

@@ -21,6 +21,7 @@
 //! # Documents
 //!
 //! [`split_document`] splits a text, Markdown or HTML file into passages that can be cited with their location.
+//! [`read_exported_documents`] returns the documents of projects and the custom instructions in an export.
 //!
 //! # Where to start reading
 //!
@@ -38,6 +39,7 @@ mod continue_dev;
 mod conversation;
 mod detect;
 mod error;
+mod export_documents;
 mod fields;
 mod file;
 mod format;
@@ -63,6 +65,7 @@ mod tree;
 
 pub use archive::{ARCHIVE_ENTRIES, Archive, ArchiveEntry};
 pub use error::{ConversationName, Fault, FormatError, RecordError};
+pub use export_documents::{ExportedDocument, ExportedDocuments, read_exported_documents};
 pub use file::FileName;
 pub use format::Format;
 pub use passages::{

@@ -312,7 +312,7 @@ impl Converter {
 }
 
 /// Checks that the text is JSON of limited depth, so that parsing it later cannot overflow the stack.
-fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
+pub(crate) fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
     let text = record.text.as_str();
     let json: &RawValue = serde_json::from_str(text).map_err(|error| {
         let position = match error.line() {

@@ -128,7 +128,8 @@ impl SecretMask {
         }
     }
 
-    fn mask_string(&mut self, text: &mut String) {
+    /// Masks the secrets in a text.
+    pub fn mask_string(&mut self, text: &mut String) {
         if let Cow::Owned(masked) = self.masked_text(text) {
             *text = masked;
         }

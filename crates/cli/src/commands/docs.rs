@@ -20,6 +20,8 @@ use crate::store::Purpose;
 use crate::table::{Align, Table, counted, cut, number};
 use files::File;
 
+/// The library to which documents are added by default.
+pub(super) const LIBRARY: &str = "documents";
 /// The number of columns after which a title is truncated.
 const TITLE_COLUMNS: usize = 60;
 
@@ -37,7 +39,7 @@ pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,
     /// The library that contains the documents
-    #[arg(long, global = true, value_name = "NAME", default_value = "documents", value_parser = library)]
+    #[arg(long, global = true, value_name = "NAME", default_value = LIBRARY, value_parser = library)]
     library: String,
 }
 
@@ -161,24 +163,37 @@ async fn add_file(
     embedder: Option<&Arc<dyn Embedder>>,
 ) -> Result<Option<LibraryDocument>> {
     let text = read_document(&file.path)?;
-    let revision = revision(&text);
-    let existing = memory.find_library_document(scope, library, &file.id).await?;
+    let format = DocumentFormat::from_path(&file.path).unwrap_or(DocumentFormat::Text);
+    add_text(memory, scope, library, (&file.id, &file.title), (&text, format), embedder).await
+}
+
+/// Adds a text with an id and a title. Returns `None` if the library already contains the same document.
+pub(super) async fn add_text(
+    memory: &Memory,
+    scope: &Scope,
+    library: &str,
+    (id, title): (&str, &str),
+    (text, format): (&str, DocumentFormat),
+    embedder: Option<&Arc<dyn Embedder>>,
+) -> Result<Option<LibraryDocument>> {
+    let revision = revision(text);
+    let existing = memory.find_library_document(scope, library, id).await?;
     let embedded_by = embedder.map(|embedder| embedder.model().to_owned());
     let is_current = |existing: &LibraryDocument| {
         existing.is_complete
             && existing.revision == revision
-            && existing.title == file.title
+            && existing.title == title
             && existing.embedded_by == embedded_by
     };
     if existing.as_ref().is_some_and(is_current) {
         return Ok(None);
     }
-    let split = split_document(&text, DocumentFormat::from_path(&file.path).unwrap_or(DocumentFormat::Text))?;
+    let split = split_document(text, format)?;
     if split.passages.is_empty() {
-        anyhow::bail!("the file contains no text");
+        anyhow::bail!("the document contains no text");
     }
     let passages = split.passages.into_iter().map(|DocumentPassage { place, text }| Passage { place, text }).collect();
-    let document = NewLibraryDocument { id: file.id.clone(), title: file.title.clone(), revision, passages };
+    let document = NewLibraryDocument { id: id.to_owned(), title: title.to_owned(), revision, passages };
     let added = memory.put_library_document(scope, library, document, embedder.map(|embedder| &**embedder)).await?;
     Ok(Some(added))
 }

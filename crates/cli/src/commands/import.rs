@@ -1,4 +1,5 @@
 mod cursor;
+mod documents;
 mod exclusions;
 mod files;
 mod intake;
@@ -48,6 +49,7 @@ const INDEX_STEP: usize = 2_000;
   threadkeep import --all --watch --service systemd    prints a unit that does so in the background
   threadkeep import conversations.json
   threadkeep import chatgpt-export.zip --exclude '*.html'
+  threadkeep import claude-export.zip --documents    and the documents of projects
   threadkeep import exports/                       all data files below a folder
   threadkeep import chats.jsonl --format sharegpt
   ssh host cat chats.jsonl.gz | threadkeep import -")]
@@ -67,6 +69,10 @@ pub(crate) struct Arguments {
     /// Leave out files, folders and conversations of projects that match a pattern with * and ?; can be repeated
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
+    /// Also add the documents and instructions of projects, the memory and the custom instructions in exports of Claude and
+    /// ChatGPT as documents
+    #[arg(long)]
+    documents: bool,
     /// Import what looks like a key, a token or a password, instead of masking it
     #[arg(long)]
     keep_secrets: bool,
@@ -84,6 +90,7 @@ pub(super) struct Selection {
     format: Option<ImportFormat>,
     exclusions: Exclusions,
     keep_secrets: bool,
+    documents: bool,
     /// Whether to omit notes about files that contain no conversations.
     is_quiet: bool,
 }
@@ -96,7 +103,7 @@ impl Selection {
 
     /// Describes what affects the items that are taken from a file.
     fn description(&self) -> String {
-        format!("{:?} {:?} {}", self.format, self.exclusions, self.keep_secrets)
+        format!("{:?} {:?} {} {}", self.format, self.exclusions, self.keep_secrets, self.documents)
     }
 }
 
@@ -109,6 +116,16 @@ pub(super) enum ImportFormat {
     TflSqlite,
     /// A database of Cursor.
     Cursor,
+}
+
+impl ImportFormat {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Records(format) => format.as_str(),
+            Self::TflSqlite => tfl_sqlite::NAME,
+            Self::Cursor => cursor::NAME,
+        }
+    }
 }
 
 /// Returns the names of all formats.
@@ -125,11 +142,14 @@ fn format_parser() -> impl TypedValueParser<Value = ImportFormat> {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let Arguments { paths, format, all, yes, exclude, keep_secrets, watch, service } = arguments;
+    let Arguments { paths, format, all, yes, exclude, documents, keep_secrets, watch, service } = arguments;
     let home = System::current().home(&variable);
     let exclusions = Exclusions::new(&exclude, home.as_deref())?;
     if let Some(kind) = service {
-        let words = service::words(app, &paths, all, &exclude, keep_secrets)?;
+        let flags = [("--documents", documents), ("--keep-secrets", keep_secrets)];
+        let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
+        let format = format.map(|format| format!("--format={}", format.as_str()));
+        let words = service::words(app, &paths, all, &exclude, flags.chain(format))?;
         app.output.line(kind.text(&words))?;
         app.output.note(kind.instructions());
         return Ok(Status::Done);
@@ -145,7 +165,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     };
     // Folders of programs contain many other files.
     skipped.iter().filter(|_| !all).for_each(|skipped| app.output.note(skipped));
-    let selection = Selection { format, exclusions, keep_secrets, is_quiet: all || watch };
+    let selection = Selection { format, exclusions, keep_secrets, documents, is_quiet: all || watch };
     let import = Import::begin(app, app.open(Purpose::CreateOrWrite).await?.memory, selection)?;
     if watch {
         return watch::run(&import, &paths).await;
@@ -258,8 +278,16 @@ impl<'a> Import<'a> {
             }
             None => None,
         };
+        let (has_documents, unreadable) = match self.selection.documents {
+            true => self.documents(file, &mut intake).await?,
+            false => (false, Vec::new()),
+        };
         let reader = match file.open(format) {
             Ok(reader) => reader,
+            Err(FormatError::Unrecognised { .. }) if has_documents => {
+                unreadable.into_iter().for_each(|error| intake.record_problem(error));
+                return Ok(());
+            }
             Err(FormatError::Unrecognised { .. } | FormatError::Empty) if file.origin == Origin::Folder => {
                 if !self.selection.is_quiet {
                     bar.suspend(|| self.app.output.note(format_args!("skipped {file}: not a conversation file")));

@@ -228,6 +228,87 @@ fn archives_are_read_and_their_other_files_are_listed() {
     assert!(cli.run(&["import", "export.zip"]).out.starts_with("nothing new"), "a second import");
 }
 
+#[test]
+fn documents_of_projects_are_added_if_wanted() {
+    let cli = Cli::new();
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let project = r##"{"uuid":"p1","name":"Pier","prompt_template":"Always be brief.","docs":[{"uuid":"d1","filename":"hours.md","content":"# Hours\nThe pier opens at nine. The token is ghp_SECRET."}]}"##;
+    let project = project.replace("ghp_SECRET", &format!("ghp_{}", "a1B2".repeat(9)));
+    let instructions = r#"[{"title":"t","mapping":{"a":{"message":{"id":"i","author":{"role":"user"},"create_time":3,"content":{"content_type":"user_editable_context","user_profile":"I keep bees.","user_instructions":""},"metadata":{"is_visually_hidden_from_conversation":true}},"children":["b"]},"b":{"message":{"id":"m","author":{"role":"user"},"content":{"content_type":"text","parts":["Hello"]}},"parent":"a","children":[]}},"current_node":"b"}]"#;
+    for (name, text) in [
+        ("conversations.json", instructions),
+        ("projects/p1.json", project.as_str()),
+        (
+            "projects/bad.json",
+            r#"[{"uuid":"p2","name":"n","docs":[{"filename":"f.md","content":"Kept."}]},{"uuid":"p3","docs":[7]}]"#,
+        ),
+    ] {
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(text.as_bytes()).unwrap();
+    }
+    cli.file("export.zip", archive.finish().unwrap().into_inner());
+    let output = cli.run(&["import", "export.zip"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(0), "imported 1 thread, 1 message\n"), "{output}");
+    assert!(cli.json(&["docs", "list"])["documents"].as_array().unwrap().is_empty());
+    let output = cli.run(&["import", "export.zip", "--documents"]);
+    assert_eq!(output.code, Some(1), "{output}");
+    assert!(output.out.contains("\nadded 4 documents to the library, 0 unchanged\n"), "{output}");
+    assert!(
+        output.err.contains("export.zip:projects/bad.json: ") && output.err.contains("docs: expected an object"),
+        "{output}"
+    );
+    let list = cli.json(&["docs", "list"]);
+    let titles: Vec<&str> =
+        list["documents"].as_array().unwrap().iter().map(|found| found["title"].as_str().unwrap()).collect();
+    assert_eq!(titles, ["ChatGPT: custom instructions", "Pier: hours.md", "Pier: instructions", "n: f.md"]);
+    assert!(cli.out(&["docs", "search", "When does the pier open?"]).contains("opens at nine"));
+    assert!(cli.out(&["docs", "search", "What is the token?"]).contains("[masked: GitHub token]"));
+    let again = cli.run(&["import", "export.zip", "--documents"]);
+    assert!(again.out.contains("added 0 documents to the library, 4 unchanged\n"), "{again}");
+}
+
+/// Returns a database of Cursor with these values.
+fn cursor_database(cli: &Cli, rows: &[(&str, &str)]) {
+    let path = cli.path(&format!("{HOME}/config/Cursor/User/globalStorage/state.vscdb"));
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let connection = rusqlite::Connection::open(path).unwrap();
+    // As the program does: what is new is in the write-ahead log at first.
+    connection.pragma_update(None, "journal_mode", "wal").unwrap();
+    connection
+        .execute("CREATE TABLE IF NOT EXISTS cursorDiskKV (key TEXT UNIQUE ON CONFLICT REPLACE, value BLOB)", [])
+        .unwrap();
+    for (key, value) in rows {
+        connection.execute("INSERT INTO cursorDiskKV VALUES (?1, ?2)", (key, value.as_bytes())).unwrap();
+    }
+    // The log remains, because the connection is not closed.
+    std::mem::forget(connection);
+}
+
+#[test]
+fn a_growing_database_of_cursor_is_imported_once() {
+    let cli = Cli::new();
+    let conversation = |ids: &[&str]| {
+        let headers: Vec<_> = ids.iter().map(|id| serde_json::json!({ "bubbleId": id })).collect();
+        serde_json::json!({ "name": "Pier", "createdAt": 1_795_646_100_000_u64, "fullConversationHeadersOnly": headers }).to_string()
+    };
+    cursor_database(
+        &cli,
+        &[("composerData:c", &conversation(&["a"])), ("bubbleId:c:a", r#"{"type":1,"text":"When?"}"#)],
+    );
+    let import = || run_at_home(&cli, &["import", "--all", "--yes"]).out;
+    assert_eq!(import(), "imported 1 thread, 1 message\n");
+    assert_eq!(import(), "nothing new: 1 file has not changed since the last import\n");
+    // The headers are written before the message.
+    cursor_database(&cli, &[("composerData:c", &conversation(&["a", "b"]))]);
+    let incomplete = run_at_home(&cli, &["import", "--all", "--yes"]);
+    assert!(incomplete.err.contains("composerData:c: message b is missing"), "{incomplete}");
+    cursor_database(&cli, &[("bubbleId:c:b", r#"{"type":2,"text":"At nine."}"#)]);
+    assert_eq!(import(), "imported 0 threads, 1 message; 1 thread, 1 message already existed\n");
+    assert_eq!(import(), "nothing new: 1 file has not changed since the last import\n");
+    let hits = cli.json(&["search", "nine", "--in", "cursor"]);
+    assert_eq!(hits["hits"].as_array().unwrap().len(), 1);
+}
+
 /// A watching process, which is killed at the end of a test.
 struct Watcher(Child);
 
@@ -288,10 +369,10 @@ fn new_turns_are_imported_once_across_restarts() {
 #[test]
 fn services_are_printed_with_absolute_paths() {
     let cli = Cli::new();
-    let unit = cli.out(&["import", "--all", "--watch", "--exclude", "client*", "--service", "systemd"]);
+    let unit = cli.out(&["import", "--all", "--watch", "--exclude", "client*", "--documents", "--service", "systemd"]);
     let program = env!("CARGO_BIN_EXE_threadkeep");
     assert!(unit.contains(&format!("ExecStart={program} --config ")), "{unit}");
-    assert!(unit.contains(" import --watch --all --yes --exclude \"client*\"\n"), "{unit}");
+    assert!(unit.contains(" import --watch --all --yes --exclude \"client*\" --documents\n"), "{unit}");
     let agent = cli.out(&["import", "chats", "--watch", "--service", "launchd"]);
     assert!(agent.contains(&format!("<string>{}</string>", cli.path("chats").display())), "{agent}");
     assert_eq!(cli.run(&["import", "--all", "--service", "systemd"]).code, Some(2), "only a watching command");

@@ -65,7 +65,7 @@ async fn the_first_hits_are_the_same_for_each_limit() {
             let id = env.open_thread().await;
             let text = |number: usize| {
                 let (trains, hay) = (" train".repeat(1 + number % 3), " hay".repeat(number * 7 % 40));
-                format!("{number} of {thread}:{trains}{hay}{}", if number % 5 == 0 { " circle" } else { "" })
+                format!("{number} of {thread}:{trains}{hay}{}", if number.is_multiple_of(5) { " circle" } else { "" })
             };
             env.clock.advance_ms(1_000);
             let drafts = (0..150).map(|number| Draft::user(text(number))).collect();

@@ -254,6 +254,97 @@ mod tests {
         assert_eq!(outline(database), expected);
     }
 
+    const DATA: &str = r#"{"name":"Pier","createdAt":1795646100000,"unifiedMode":"chat","fullConversationHeadersOnly":[{"bubbleId":"a","type":1},{"bubbleId":"b","type":2}]}"#;
+    const BUBBLES: [(&str, &str); 2] = [
+        ("a", r#"{"type":1,"text":"When?","createdAt":"2026-11-25T22:35:00Z"}"#),
+        (
+            "b",
+            r#"{"type":2,"text":"Nine.","thinking":{"text":"hm"},"toolFormerData":{"name":"read_file","toolCallId":"t","rawArgs":"{}","result":"nine","status":"completed"}}"#,
+        ),
+    ];
+
+    /// Returns the value with each of its parts replaced by each hostile value.
+    fn hostile_forms(value: &Value) -> Vec<Value> {
+        let deep = (0..100).fold(serde_json::json!(1), |inner, _| serde_json::json!([inner]));
+        let mut forms: Vec<Value> = [
+            "null",
+            "-1",
+            "1e300",
+            "9007199254740993",
+            "true",
+            "\"\"",
+            "\"\\u0000\"",
+            "\"\\u202e../<x>\"",
+            "[]",
+            "[[],7,null,{}]",
+            "{}",
+            "{\"\":{\"\":\"\"}}",
+        ]
+        .map(|json| serde_json::from_str(json).unwrap())
+        .into();
+        forms.extend([deep, Value::from("x".repeat(5 * 1024 * 1024)), Value::from(vec![Value::Null; 10_000])]);
+        match value {
+            Value::Object(members) => forms.extend(members.iter().flat_map(|(name, member)| {
+                hostile_forms(member).into_iter().map(move |form| {
+                    let mut members = members.clone();
+                    members.insert(name.clone(), form);
+                    Value::Object(members)
+                })
+            })),
+            Value::Array(items) => forms.extend(items.iter().enumerate().flat_map(|(index, item)| {
+                hostile_forms(item).into_iter().map(move |form| {
+                    let mut items = items.clone();
+                    items[index] = form;
+                    Value::Array(items)
+                })
+            })),
+            _ => {}
+        }
+        forms
+    }
+
+    #[test]
+    fn every_value_can_be_hostile() {
+        let rows = |data: &str| {
+            let bubbles = BUBBLES.map(|(id, bubble)| (format!("bubbleId:c:{id}"), bubble.to_owned()));
+            [[("composerData:c".to_owned(), data.to_owned())].to_vec(), bubbles.to_vec()].concat()
+        };
+        let original = rows(DATA);
+        for changed in 0..original.len() {
+            for form in hostile_forms(&serde_json::from_str(&original[changed].1).unwrap()) {
+                let mut rows = original.clone();
+                rows[changed].1 = form.to_string();
+                let rows: Vec<_> = rows.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+                let (_folder, database) = database(&rows);
+                for item in database {
+                    match item {
+                        Ok(ImportItem::Message(message)) => message.content.check().unwrap(),
+                        Ok(_) => {}
+                        Err(reason) => assert!(reason.contains(":c"), "the conversation is not named: {reason}"),
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn damaged_databases_end_with_errors() {
+        let (folder, intact) = database(&[("composerData:c", DATA), ("bubbleId:c:a", BUBBLES[0].1)]);
+        drop(intact);
+        let path = folder.path().join("state.vscdb");
+        let bytes = std::fs::read(&path).unwrap();
+        for at in (0..bytes.len()).step_by(97) {
+            let flipped: Vec<u8> =
+                bytes.iter().enumerate().map(|(index, byte)| if index == at { !byte } else { *byte }).collect();
+            for damaged in [&bytes[..at], &flipped[..]] {
+                std::fs::write(&path, damaged).unwrap();
+                if let Ok(database) = CursorDatabase::open(&path) {
+                    assert!(database.count() < 10, "byte {at}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn invalid_values_are_reported_and_the_rest_is_read() {
         let (_folder, database) = database(&[

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::Metadata;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
@@ -122,6 +122,21 @@ impl File {
             Source::StandardInput => threadkeep_formats::open_stream(Box::new(io::stdin()), format),
             Source::Entry(archive, entry) => archive.read(entry, format),
             Source::BuiltIn(text) => threadkeep_formats::open_stream(Box::new(text.as_bytes()), format),
+        }
+    }
+}
+
+impl File {
+    /// Opens the file for reading its documents; `None` for standard input, which can be read only once.
+    pub(super) fn stream(&self) -> Option<Result<Box<dyn Read + Send>, FormatError>> {
+        let open = |path: &PathBuf| match std::fs::File::open(path) {
+            Ok(file) => Ok(Box::new(file) as _),
+            Err(source) => Err(FormatError::Open { path: path.clone(), source }),
+        };
+        match &self.source {
+            Source::Path(path) => Some(open(path)),
+            Source::Entry(archive, entry) => Some(archive.stream(entry)),
+            Source::StandardInput | Source::BuiltIn(_) => None,
         }
     }
 }

@@ -88,8 +88,14 @@ impl<'a> Intake<'a> {
         self.bar.suspend(|| self.output.note(format_args!("{}:{line} {conversation}{reason}", self.name)));
     }
 
+    /// Reports a record that cannot be read.
+    pub(super) fn record_problem(&self, error: RecordError) {
+        let RecordError { line, record, conversation, fault } = error;
+        self.problem(&Origin { line, record, conversation }, &sentence(&fault.into()));
+    }
+
     /// Reports a row that is skipped, or imported in part.
-    fn row_problem(&self, reason: &str) {
+    pub(super) fn row_problem(&self, reason: &str) {
         self.state.borrow_mut().report.add_problem(ProblemJson::without_line(&self.name, reason));
         self.bar.suspend(|| self.output.note(format_args!("{}: {}", self.name, printable_line(reason))));
     }
@@ -100,8 +106,15 @@ impl<'a> Intake<'a> {
         self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
     }
 
+    /// Counts a document of the file.
+    pub(super) fn count_document(&self, is_new: bool) {
+        let report = &mut *self.state.borrow_mut().report;
+        report.documents_added += u64::from(is_new);
+        report.documents_unchanged += u64::from(!is_new);
+    }
+
     /// Counts masked secrets and excluded conversations.
-    fn count(&self, masked: u64, excluded: u64) {
+    pub(super) fn count(&self, masked: u64, excluded: u64) {
         let report = &mut *self.state.borrow_mut().report;
         report.secrets_masked += masked;
         report.conversations_excluded += excluded;
@@ -266,10 +279,7 @@ impl Iterator for Items<'_, '_> {
                         return Some(item);
                     }
                 }
-                Err(RecordError { line, record, conversation, fault }) => {
-                    let origin = Origin { line, record, conversation };
-                    self.intake.problem(&origin, &sentence(&fault.into()));
-                }
+                Err(error) => self.intake.record_problem(error),
             }
         }
     }

@@ -23,6 +23,9 @@ pub(crate) struct Report {
     files_skipped: u64,
     /// The number of files that have not changed since they were last imported.
     pub(super) files_unchanged: u64,
+    /// The numbers of documents in exports that are new in the library, and that it already contains.
+    pub(super) documents_added: u64,
+    pub(super) documents_unchanged: u64,
     pub(super) secrets_masked: u64,
     pub(super) conversations_excluded: u64,
     pub(super) indexed: u64,
@@ -83,6 +86,8 @@ struct ReportJson<'a> {
     counts: Counts,
     files: &'a [FileReport],
     files_unchanged: u64,
+    documents_added: u64,
+    documents_unchanged: u64,
     problem_count: u64,
     problems: &'a [ProblemJson],
     secrets_masked: u64,
@@ -225,6 +230,8 @@ impl Report {
                 counts,
                 files,
                 files_unchanged: *files_unchanged,
+                documents_added: self.documents_added,
+                documents_unchanged: self.documents_unchanged,
                 problem_count,
                 problems,
                 secrets_masked,
@@ -234,8 +241,16 @@ impl Report {
                 indexing_interrupted,
             });
         }
+        let has_documents = self.documents_added + self.documents_unchanged > 0;
         if !files.is_empty() || *files_unchanged > 0 {
-            output.line(summary(&counts, *files_unchanged))?;
+            if !has_documents || !counts.is_empty() {
+                output.line(summary(&counts, *files_unchanged))?;
+            }
+            if has_documents {
+                let added = counted(self.documents_added, "document");
+                let unchanged = number(self.documents_unchanged);
+                output.line(format_args!("added {added} to the library, {unchanged} unchanged"))?;
+            }
         }
         let skipped = [(problem_count - files_skipped, "record"), (*files_skipped, "file")];
         for (count, noun) in skipped.into_iter().filter(|(count, _)| *count > 0) {
@@ -279,8 +294,7 @@ fn summary(counts: &Counts, files_unchanged: u64) -> String {
         text = format!("{text}, {}", counted(records.new, "record"));
     }
     if threads.known + messages.known > 0 {
-        let (threads, messages) = (number(threads.known), number(messages.known));
-        text = format!("{text}; {threads} threads and {messages} messages already existed");
+        text = format!("{text}; {} already existed", threads_and_messages(threads.known, messages.known));
     }
     if !unchanged.is_empty() {
         text = format!("{text}; {unchanged}");

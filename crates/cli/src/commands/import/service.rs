@@ -16,13 +16,13 @@ pub(super) enum Kind {
     Launchd,
 }
 
-/// Returns the words of the command that the service runs, with absolute paths.
+/// Returns the words of the command that the service runs, with absolute paths. `options` are added as they are.
 pub(super) fn words(
     app: &App,
     paths: &[PathBuf],
     all: bool,
     exclude: &[String],
-    keep_secrets: bool,
+    options: impl Iterator<Item = String>,
 ) -> Result<Vec<String>> {
     let absolute = |path: &Path| std::path::absolute(path).map(|path| path.display().to_string());
     let program = std::env::current_exe().context("the path of this program is unknown")?;
@@ -35,9 +35,7 @@ pub(super) fn words(
     for pattern in exclude {
         words.extend(["--exclude".to_owned(), pattern.clone()]);
     }
-    if keep_secrets {
-        words.push("--keep-secrets".to_owned());
-    }
+    words.extend(options);
     if !paths.is_empty() {
         words.push("--".to_owned());
     }

@@ -214,6 +214,39 @@ impl Transaction {
         keys_of(&Request::start(self.index.get_all_keys_with_key(&bytes(index_key)))?.await?)
     }
 
+    /// Returns the number of rows with an index key.
+    pub(crate) async fn count_indexed(&self, index_key: &[u8]) -> Result<u64> {
+        let count = Request::start(self.index.count_with_key(&bytes(index_key)))?.await?.as_f64().unwrap_or_default();
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the browser counts rows")]
+        Ok(count as u64)
+    }
+
+    /// Returns the keys of the last `limit` rows with an index key, in descending order.
+    pub(crate) async fn last_keys_indexed(&self, index_key: &[u8], limit: usize) -> Result<Vec<Vec<u8>>> {
+        // Browsers that offer `getAllRecords` also read keys in descending order. A cursor takes several times as long.
+        if !get(&self.index, "getAllRecords").is_undefined() {
+            let options = Object::new();
+            set(&options, "query", &bytes(index_key));
+            set(&options, "count", &to_count(limit).into());
+            set(&options, "direction", &"prev".into());
+            return keys_of(&Request::start(self.index.get_all_keys_with_key(&options))?.await?);
+        }
+        let (key, direction) = (bytes(index_key), IdbCursorDirection::Prev);
+        let request = self.index.open_key_cursor_with_range_and_direction(&key, direction);
+        let request = request.map_err(|error| to_error(&error))?;
+        let mut keys = Vec::new();
+        while keys.len() < limit {
+            let cursor = Request::of(&request).await?;
+            if cursor.is_null() {
+                break;
+            }
+            let cursor: &IdbCursor = cursor.unchecked_ref();
+            keys.push(key_of(&cursor.primary_key().map_err(|error| to_error(&error))?));
+            cursor.continue_().map_err(|error| to_error(&error))?;
+        }
+        Ok(keys)
+    }
+
     /// Returns the last key in a range.
     pub(crate) async fn last_key(&self, range: &Range) -> Result<Option<Vec<u8>>> {
         let Some(range) = range.to_js()? else { return Ok(None) };

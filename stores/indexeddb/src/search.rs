@@ -1,6 +1,6 @@
 //! Search. Each message has its terms as index keys, so the index never lags. Collections are scanned.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use futures::future::try_join_all;
 use threadkeep_core::{
@@ -15,6 +15,9 @@ use crate::rows::{CollectionRow, KnownOwner, ThreadRow, parse, to_text};
 /// The maximum number of terms of a query. Further terms are ignored.
 const MAX_TERMS: usize = 32;
 const BATCH: usize = 256;
+/// The maximum number of keys that are read to count the messages with any term of a list. Above it, messages with several of these terms
+/// are counted several times, which only affects scores.
+const MAX_COUNTED: u64 = 4_096;
 
 pub(crate) async fn search_messages(
     transaction: &Transaction,
@@ -22,11 +25,16 @@ pub(crate) async fn search_messages(
     query: &SearchQuery,
     now: Timestamp,
 ) -> Result<SearchAnswer> {
-    let searched = searched_threads(transaction, scope, query, now).await?;
+    let SearchedThreads { searched, is_whole_tenant } = searched_threads(transaction, scope, query, now).await?;
     let mut answer = SearchAnswer { frequencies: vec![0; query.frequency_count()], ..SearchAnswer::default() };
     answer.documents = searched.values().sum();
     let lookups = query.lookups(MAX_TERMS).map(|(index, term)| (index, index::term(scope.tenant_id(), term)));
     let lookups: Vec<(usize, Vec<u8>)> = lookups.collect();
+    // The usual case in a browser.
+    if is_whole_tenant && let Some(newest) = find_newest(transaction, &lookups, query.limit, &searched, &answer).await?
+    {
+        return Ok(newest);
+    }
     let found = try_join_all(lookups.iter().map(|(_, key)| transaction.keys_indexed(key))).await?;
     // The matched terms of each message, as indexes into the frequencies. A message can have several terms of a list.
     let mut matches: BTreeMap<(ThreadId, u64), Vec<usize>> = BTreeMap::new();
@@ -49,14 +57,68 @@ pub(crate) async fn search_messages(
     Ok(answer)
 }
 
-/// Returns the threads that a search includes, with the numbers of their messages: those with full access, or the requested thread
-/// if the scope can read it.
+/// Finds the candidates among all messages of a tenant without reading the keys of all matches: counts them, and reads the newest matches
+/// of the rarest terms. `None` if some of these are in other threads, such as one that is being restored.
+async fn find_newest(
+    transaction: &Transaction,
+    lookups: &[(usize, Vec<u8>)],
+    limit: usize,
+    searched: &HashMap<ThreadId, u64>,
+    empty: &SearchAnswer,
+) -> Result<Option<SearchAnswer>> {
+    let mut answer = empty.clone();
+    let counts = try_join_all(lookups.iter().map(|(_, key)| transaction.count_indexed(key))).await?;
+    let mut by_index: BTreeMap<usize, Vec<(&[u8], u64)>> = BTreeMap::new();
+    for ((index, key), count) in lookups.iter().zip(counts).filter(|(_, count)| *count > 0) {
+        by_index.entry(*index).or_default().push((key, count));
+    }
+    let mut by_frequency: BTreeMap<u64, Vec<&[u8]>> = BTreeMap::new();
+    for (index, terms) in by_index {
+        let sum: u64 = terms.iter().map(|(_, count)| count).sum();
+        let keys: Vec<&[u8]> = terms.iter().map(|(key, _)| *key).collect();
+        let frequency = if keys.len() > 1 && sum <= MAX_COUNTED {
+            let found = try_join_all(keys.iter().map(|key| transaction.keys_indexed(key))).await?;
+            found.into_iter().flatten().collect::<HashSet<_>>().len() as u64
+        } else {
+            sum.min(answer.documents)
+        };
+        answer.frequencies[index] = frequency;
+        by_frequency.entry(frequency).or_default().extend(keys);
+    }
+    let mut seen = HashSet::new();
+    for keys in by_frequency.values() {
+        // At most as many of these are hits already as are not needed any more.
+        let found = try_join_all(keys.iter().map(|key| transaction.last_keys_indexed(key, limit))).await?;
+        let found = found.iter().flatten().filter_map(|key| keys::parse_entry(key));
+        let mut new: Vec<(ThreadId, u64)> = found.filter(|place| seen.insert(*place)).collect();
+        if new.iter().any(|(thread, _)| !searched.contains_key(thread)) {
+            return Ok(None);
+        }
+        new.sort_unstable_by(|a, b| b.cmp(a));
+        new.truncate(limit - answer.hits.len());
+        answer.hits.extend(new.into_iter().map(|(thread, seq)| SearchHit { thread, seq }));
+        if answer.hits.len() == limit {
+            break;
+        }
+    }
+    Ok(Some(answer))
+}
+
+/// The threads that a search includes.
+struct SearchedThreads {
+    /// The numbers of their messages.
+    searched: HashMap<ThreadId, u64>,
+    /// Whether these are all threads of the tenant with messages.
+    is_whole_tenant: bool,
+}
+
+/// Returns the threads that a search includes: those with full access, or the requested thread if the scope can read it.
 async fn searched_threads(
     transaction: &Transaction,
     scope: &Scope,
     query: &SearchQuery,
     now: Timestamp,
-) -> Result<HashMap<ThreadId, u64>> {
+) -> Result<SearchedThreads> {
     let tenant = scope.tenant_id();
     let is_searched = |row: &ThreadRow| {
         let min_access = if query.thread.is_some() { Access::Append } else { Access::Full };
@@ -64,9 +126,10 @@ async fn searched_threads(
     };
     if let Some(thread) = query.thread {
         let row = ThreadRow::find(transaction, tenant, thread).await?;
-        return Ok(row.filter(is_searched).map(|row| (row.id, row.messages)).into_iter().collect());
+        let searched = row.filter(is_searched).map(|row| (row.id, row.messages)).into_iter().collect();
+        return Ok(SearchedThreads { searched, is_whole_tenant: false });
     }
-    let (mut searched, mut range) = (HashMap::new(), keys::threads_of(tenant));
+    let (mut searched, mut is_whole_tenant, mut range) = (HashMap::new(), true, keys::threads_of(tenant));
     loop {
         let texts = transaction.range(&range, BATCH).await?;
         let mut last = None;
@@ -75,9 +138,11 @@ async fn searched_threads(
             last = Some(row.id);
             if is_searched(&row) {
                 searched.insert(row.id, row.messages);
+            } else if row.messages > 0 {
+                is_whole_tenant = false;
             }
         }
-        let Some(last) = last else { return Ok(searched) };
+        let Some(last) = last else { return Ok(SearchedThreads { searched, is_whole_tenant }) };
         range = range.after(&keys::thread(tenant, last));
     }
 }

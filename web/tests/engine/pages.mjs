@@ -61,13 +61,25 @@ export async function launchToKill(profile) {
     const browser = await chromium.connectOverCDP(address);
     const context = browser.contexts()[0];
     if (context === undefined) throw new Error("the browser has no context");
+    const group = -(child.pid ?? 0);
     const kill = async () => {
-      process.kill(-(child.pid ?? 0), "SIGKILL");
+      process.kill(group, "SIGKILL");
       await exited;
+      // The other processes of the browser, which hold its files open, may end later.
+      while (isRunning(group)) await new Promise((resolve) => setTimeout(resolve, 10));
     };
     return { context, kill };
   }
   throw new Error("Chromium did not start");
+}
+
+/** Whether a process of a group exists. @param {number} group */
+function isRunning(group) {
+  try {
+    return process.kill(group, 0);
+  } catch {
+    return false;
+  }
 }
 
 /**

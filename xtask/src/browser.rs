@@ -15,6 +15,8 @@ use crate::web;
 /// The crate that is compiled to the package, and the files that are published with it.
 const CRATE: &str = "threadkeep-browser";
 const FILES: &str = "crates/browser/npm";
+/// The file of the package with the classes of the ART framework.
+const ART: &str = "art.js";
 /// The crate that is the engine of the page without a server, and the folder from which the page's build copies it.
 const PAGE_ENGINE: &str = "threadkeep-offline-page";
 const ENGINE_FOLDER: &str = "web/public/offline/engine";
@@ -51,6 +53,7 @@ pub(crate) fn run_suite(workspace: &Workspace, filter: Option<&str>) -> Result<O
     let suite = workspace.target_directory.join("wasm/suite");
     write_module(workspace, &built.join("examples/suite.wasm"), &suite)?;
     write_module(workspace, &built.join("threadkeep_browser.wasm"), &suite)?;
+    fs::copy(workspace.root.join(FILES).join(ART), suite.join(ART))?;
     test(workspace, "suite.mjs", &suite, filter)?;
     test(workspace, "package.mjs", &suite, None)?;
     Ok(None)

@@ -19,7 +19,9 @@ use ids::{Id, IdRange};
 use crate::cargo::Workspace;
 
 const DEFAULT_CHECKLIST: &str = "../shared/design/checklist.md";
-const FOLDERS: [&str; 4] = ["crates", "stores", "assistants", "bench"];
+const FOLDERS: [&str; 5] = ["crates", "stores", "assistants", "bench", "web/tests"];
+/// The extensions of files that contain tests.
+const SOURCES: [&str; 4] = ["mjs", "rs", "ts", "tsx"];
 const TEXT_WIDTH: usize = 60;
 const MAX_FILES: usize = 3;
 
@@ -74,7 +76,7 @@ type FilesById = BTreeMap<IdRange, BTreeSet<String>>;
 fn files_by_id(workspace: &Workspace) -> Result<FilesById> {
     let mut files = FilesById::new();
     for folder in FOLDERS {
-        for path in rust_files(&workspace.root.join(folder))? {
+        for path in source_files(&workspace.root.join(folder))? {
             let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
             for range in text.lines().flat_map(ids::in_comment) {
                 files.entry(range).or_default().insert(workspace.relative(&path));
@@ -84,7 +86,7 @@ fn files_by_id(workspace: &Workspace) -> Result<FilesById> {
     Ok(files)
 }
 
-fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
+fn source_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     if !folder.is_dir() {
         return Ok(found);
@@ -92,8 +94,8 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry?.path();
         if path.is_dir() && !path.ends_with("target") {
-            found.extend(rust_files(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.extend(source_files(&path)?);
+        } else if path.extension().is_some_and(|extension| SOURCES.iter().any(|known| extension == *known)) {
             found.push(path);
         }
     }

@@ -185,6 +185,22 @@ impl Threadkeep {
         to_js(&AppendJson::from(appended))
     }
 
+    /// Appends messages, all or none. If the thread has a message with the id or the external id of one of them, its content is replaced;
+    /// it keeps its position and its time.
+    ///
+    /// # Errors
+    /// `not_found` for an unknown thread, `limit_exceeded`, `invalid_request`.
+    #[wasm_bindgen(unchecked_return_type = "Appended")]
+    pub async fn upsert(
+        &self,
+        thread: &str,
+        #[wasm_bindgen(unchecked_param_type = "NewMessage | NewMessage[]")] messages: JsValue,
+    ) -> Result<JsValue, JsValue> {
+        let thread = thread_id(thread)?;
+        let drafts = from_js::<DraftsJson>("messages", &messages)?.into_drafts();
+        to_js(&AppendJson::from(self.memory.upsert(&self.scope, thread, drafts).await.to_js()?))
+    }
+
     /// Reads messages, oldest first: the newest ones, or those before or after a position.
     ///
     /// # Errors

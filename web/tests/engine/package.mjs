@@ -60,10 +60,79 @@ const journeys = [
   ["erased_messages_are_unreadable", erasedMessagesAreUnreadable],
   ["users_see_only_their_threads", usersAreSeparate],
   ["private_windows_work", privateWindowsWork],
+  ["calls_of_art_work_as_documented", callsOfArtWork],
   ["a_tab_closed_in_the_middle_loses_nothing_acknowledged", closedTabLosesNothing],
   ["a_killed_browser_loses_nothing_acknowledged", killedBrowserLosesNothing],
   ["a_full_disk_is_reported_and_nothing_is_half_written", fullDiskIsReported],
 ];
+
+// S1.01, S1.05, S1.07, S1.08, S1.10, S1.11, S1.12, S1.13, S1.14, S1.15, S1.16, S1.17
+async function callsOfArtWork() {
+  const page = await openTab();
+  const seen = await inTab(page, async (tk) => {
+    const { ConversationManager, ConversationRepository, ThreadkeepStorageAdapter } = await import(/** @type {any} */ ("/art.js"));
+    const store = await tk.Threadkeep.open({ database: "art" });
+    const adapter = new ThreadkeepStorageAdapter(store);
+    /** @type {string[]} */
+    const calls = [];
+    const recording = {
+      set: (/** @type {string} */ collection, /** @type {string} */ id, /** @type {any} */ value) => {
+        calls.push(`set ${collection} ${id} ${value.id}`);
+        return adapter.set(collection, id, value);
+      },
+      query: (/** @type {string} */ collection, /** @type {any} */ options) => {
+        calls.push(`query ${collection} ${JSON.stringify(options)}`);
+        return adapter.query(collection, options);
+      },
+    };
+    /** @type {string[]} */
+    const notified = [];
+    const socket = {
+      notify: (/** @type {any} */ message, /** @type {any} */ options) => {
+        notified.push(`${message.messageId} ${options.targetThreadId}`);
+        if (message.messageId === "m2") throw new Error("a listener fails");
+      },
+    };
+    addEventListener("error", (event) => event.preventDefault());
+    const manager = new ConversationManager(new ConversationRepository(recording), socket);
+    const message = (/** @type {string} */ messageId, /** @type {string} */ role, /** @type {string} */ content, /** @type {number} */ timestamp, threadId = "trip") => ({ messageId, threadId, role, content, timestamp });
+    const first = [message("m2", "AI", "At nine.", 2_000), { ...message("m1", "USER", "When does the pier open?", 1_000), metadata: { source: "web", tags: [] } }];
+    await manager.addMessages("trip", first);
+    // Several calls at once.
+    await Promise.all([manager.addMessages("trip", [message("m3", "TOOL", "fares", 2_000)]), manager.addMessages("trip", [message("m4", "SYSTEM", "closing", 4_000)]), manager.addMessages("other", [message("o1", "USER", "elsewhere", 3_000, "other")])]);
+    const ids = async (/** @type {any} */ options) => (await manager.getMessages("trip", options)).map((/** @type {any} */ found) => found.messageId);
+    const all = await manager.getMessages("trip");
+    const bounds = [await ids({ limit: 2 }), await ids({ beforeTimestamp: 4_000, limit: 1 }), await ids({ afterTimestamp: 2_000 }), await ids({ limit: 0 })];
+    // The same id again replaces the message, with its time.
+    await manager.addMessages("trip", [message("m3", "TOOL", "new fares", 5_000)]);
+    const replaced = (await manager.getMessages("trip")).map((/** @type {any} */ found) => `${found.messageId} ${found.content} ${found.timestamp}`);
+    const before = calls.length;
+    await manager.addMessages("trip", []);
+    await manager.addMessages("trip", null);
+    const failures = [];
+    for (const call of [() => manager.addMessages("", first), () => manager.addMessages("trip", [message("m5", "ROBOT", "x", 1)]), () => adapter.query("agents", {}), () => manager.getMessages("")]) {
+      failures.push(await call().then(() => "no error", (/** @type {Error} */ error) => error.message));
+    }
+    const context = await store.context(await adapter.thread("trip"), "When does it open?", {});
+    return { all, bounds, replaced, notified, silent: calls.length - before, failures, calls: calls.slice(0, 3), context: context.messages.length };
+  });
+  assertEqual(seen, {
+    all: [
+      { messageId: "m1", threadId: "trip", role: "USER", content: "When does the pier open?", timestamp: 1_000, metadata: { source: "web", tags: [] } },
+      { messageId: "m2", threadId: "trip", role: "AI", content: "At nine.", timestamp: 2_000 },
+      { messageId: "m3", threadId: "trip", role: "TOOL", content: "fares", timestamp: 2_000 },
+      { messageId: "m4", threadId: "trip", role: "SYSTEM", content: "closing", timestamp: 4_000 },
+    ],
+    bounds: [["m3", "m4"], ["m3"], ["m4"], []],
+    replaced: ["m1 When does the pier open? 1000", "m2 At nine. 2000", "m4 closing 4000", "m3 new fares 5000"],
+    notified: ["m2 trip", "m1 trip", "m3 trip", "o1 other", "m4 trip", "m3 trip"],
+    silent: 1,
+    failures: ["threadId must be a text that is not empty", "role must be one of USER, AI, SYSTEM, TOOL, not ROBOT", 'unknown collection "agents": only "conversations" is stored here', "threadId must be a text that is not empty"],
+    calls: ["set conversations m2 m2", "set conversations m1 m1", 'set conversations m3 m3'],
+    context: 5,
+  });
+  await page.close();
+}
 
 async function keptAndFound() {
   const page = await openTab();

@@ -7,6 +7,8 @@
 mod counts;
 mod needs;
 
+pub(crate) use needs::postgres_problem;
+
 use std::env;
 use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write};
 use std::num::NonZero;

@@ -13,10 +13,15 @@ use anyhow::{Context, Result, anyhow, ensure};
 use crate::browser::{self, Profile};
 use crate::cargo::{self, Workspace};
 use crate::debian;
+use crate::test;
 
 /// The minimum Node.js version that the page's build tools support: major and minor.
 const NODE: (u32, u32) = (20, 19);
 const CHROMIUM: &str = "chromium";
+/// The program that creates databases for the tests of the page on PostgreSQL.
+const DATABASES: &str = "databases";
+/// The tests of the page that use the store, which run on SQLite and on PostgreSQL.
+const STORE_TESTS: [&str; 4] = ["journeys", "attachments", "hostile", "origins"];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -74,7 +79,7 @@ pub(crate) fn check(workspace: &Workspace, build_program: &[&str]) -> Result<Opt
     Ok(None)
 }
 
-/// Runs the end-to-end tests in a browser, with the program that [`check`] built. If Node.js or Chromium is missing, skips them
+/// Runs the end-to-end tests in a browser, with the program that [`check`] built, and those that use the store also on PostgreSQL. If Node.js or Chromium is missing, skips them
 /// and returns the reason.
 pub(crate) fn check_in_browser(workspace: &Workspace) -> Result<Option<String>> {
     if let Some(reason) = ensure_browser(workspace) {
@@ -83,10 +88,21 @@ pub(crate) fn check_in_browser(workspace: &Workspace) -> Result<Option<String>> 
     let report = workspace.target_directory.join("browser-tests.json");
     let output = format!("--outputFile.json={}", report.display());
     let arguments = ["run", "--silent", "browser", "--", "--reporter=default", "--reporter=json", &output];
-    npm(workspace, &arguments).map_err(|error| match failed_tests(&report) {
-        Ok(failures) if !failures.is_empty() => anyhow!("{error:#}\n{}", failures.join("\n")),
-        _ => error,
-    })?;
+    let check = |mut npm: Command| {
+        cargo::run(&mut npm).map_err(|error| match failed_tests(&report) {
+            Ok(failures) if !failures.is_empty() => anyhow!("{error:#}\n{}", failures.join("\n")),
+            _ => error,
+        })
+    };
+    check(npm_command(workspace, &arguments))?;
+    if let Some(reason) = test::postgres_problem() {
+        println!("web: the tests of the page on PostgreSQL are skipped: {reason}");
+        return Ok(None);
+    }
+    cargo::run(cargo::command().args(["build", "--workspace", "--locked", "--example", DATABASES]))?;
+    let mut on_postgres = npm_command(workspace, &[&arguments[..], &STORE_TESTS].concat());
+    on_postgres.env("THREADKEEP_PAGE_DATABASES", workspace.target_directory.join("debug/examples").join(DATABASES));
+    check(on_postgres)?;
     Ok(None)
 }
 
@@ -135,9 +151,14 @@ fn build(workspace: &Workspace) -> Result<()> {
 
 /// Runs npm in the page's folder.
 fn npm(workspace: &Workspace, arguments: &[&str]) -> Result<()> {
+    cargo::run(&mut npm_command(workspace, arguments))
+}
+
+fn npm_command(workspace: &Workspace, arguments: &[&str]) -> Command {
     let mut command = Command::new("npm");
     command.args(arguments).current_dir(workspace.root.join("web")).stdin(Stdio::null());
-    cargo::run(command.env("THREADKEEP_PROGRAM", program(workspace)))
+    command.env("THREADKEEP_PROGRAM", program(workspace));
+    command
 }
 
 fn program(workspace: &Workspace) -> PathBuf {

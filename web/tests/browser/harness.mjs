@@ -1,15 +1,20 @@
-/** Starts the real server on SQLite and Debian's Chromium, for the user journeys and the screenshots. */
+/**
+ * Starts the real server and Debian's Chromium, for the user journeys and the screenshots. The store is SQLite, or PostgreSQL if
+ * `THREADKEEP_PAGE_DATABASES` names a program that prints the URL of a new database for each line that it reads.
+ */
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
 const TOKEN = "journeys-of-the-page-0123456789";
 const START_TIMEOUT_MS = 60_000;
+const DATABASES = process.env["THREADKEEP_PAGE_DATABASES"];
 
 /** The program under test, which contains the page. */
 export const PROGRAM = process.env["THREADKEEP_PROGRAM"] ?? join(ROOT, "target/debug/threadkeep");
@@ -35,6 +40,21 @@ spec:
  * @property {(method: string, path: string, body?: unknown) => Promise<any>} call Calls the API.
  */
 
+/** Creates an empty database and returns its URL. @type {(() => Promise<string>) | null} */
+let createDatabase = null;
+
+/** Starts the program that creates databases. It ends with its input, at the latest when this process ends. @param {string} program */
+function startDatabases(program) {
+  const child = spawn(program, [], { stdio: ["pipe", "pipe", "inherit"] });
+  const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+  return async () => {
+    child.stdin.write("\n");
+    const { value, done } = await lines.next();
+    if (done) throw new Error(`${program} created no database`);
+    return value;
+  };
+}
+
 /**
  * @param {Record<string, string>} [settings] Further environment variables of the server.
  * @returns {Promise<Served>}
@@ -43,13 +63,15 @@ export async function serve(settings = {}) {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: run cargo build`);
   const folder = await mkdtemp(join(tmpdir(), "threadkeep-page-"));
   await writeFile(join(folder, "gardener.yaml"), GARDENER);
+  if (DATABASES !== undefined) createDatabase ??= startDatabases(DATABASES);
+  const store = createDatabase === null ? `sqlite:${join(folder, "page.db")}` : await createDatabase();
   /** @type {import("node:child_process").ChildProcess | null} */
   let child = null;
   let listen = "127.0.0.1:0";
   const start = async () => {
     if (child !== null) return;
     const assistants = ["general", "underground", "subway", "tesis", join(folder, "gardener.yaml")].flatMap((name) => ["--assistant", name]);
-    const options = ["--store", `sqlite:${join(folder, "page.db")}`, "--json", "serve", "--listen", listen, ...assistants];
+    const options = ["--store", store, "--json", "serve", "--listen", listen, ...assistants];
     const env = { ...process.env, THREADKEEP_TOKEN: TOKEN, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, HOME: folder, RUST_LOG: "warn", ...settings };
     const started = spawn(PROGRAM, options, { env, stdio: ["ignore", "pipe", "inherit"] });
     child = started;

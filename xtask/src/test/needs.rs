@@ -122,6 +122,13 @@ impl fmt::Display for MissingProgram {
     }
 }
 
+/// Installs PostgreSQL if it is missing. If it cannot be installed, returns the reason.
+pub(crate) fn postgres_problem() -> Option<String> {
+    let mut wanted = REQUIREMENTS.iter().filter(|requirement| requirement.program == "postgres");
+    let missing = wanted.find(|requirement| !is_usable(requirement)).and_then(install_program);
+    missing.map(|missing| missing.reason)
+}
+
 /// Installs missing programs, and returns those that cannot be installed. In continuous integration (`CI=true`), fails
 /// if a program cannot be installed.
 pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {

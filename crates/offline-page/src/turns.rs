@@ -1,5 +1,6 @@
 //! Turns of the assistant. None of its tools requires approval.
 
+use std::convert::Infallible;
 use std::pin::pin;
 
 use futures::StreamExt;
@@ -7,9 +8,9 @@ use futures::channel::mpsc;
 use futures::future::{Either, join, pending, select};
 use js_sys::Function;
 use serde_json::Value;
-use threadkeep::agent::{Stop, TurnState, find_turn_state, turn_id_for_key};
+use threadkeep::agent::{RunningTurn, Stop, TurnState, find_turn_state, turn_id_for_key};
 use threadkeep::memory::turns::{TurnWaiter, request_stop, wait_for_stop_request};
-use threadkeep::{ThreadId, TurnEvent, TurnRequest, TurnStatus};
+use threadkeep::{Memory, Scope, ThreadId, TurnEvent, TurnRequest, TurnStatus};
 use threadkeep_api::turn::{TurnEventJson, TurnJson};
 use threadkeep_browser::convert::to_js;
 use threadkeep_browser::error::{ToJs, invalid};
@@ -61,14 +62,10 @@ impl OfflineEngine {
             }
             Ok::<_, JsValue>(())
         };
-        let stopping = async {
-            wait_for_stop_request(&self.memory, &self.scope, thread, &turn).await;
-            stop.stop();
-            pending::<()>().await;
-        };
+        let stopping = stop_on_request(&self.memory, &self.scope, thread, &turn, &stop);
         let (turn, forwarded) = match select(pin!(join(chat, forward)), pin!(stopping)).await {
             Either::Left((ended, _)) => ended,
-            Either::Right(((), _)) => return Ok(()),
+            Either::Right((never, _)) => match never {},
         };
         forwarded?;
         let turn = turn.map_err(agent_error)?;
@@ -85,7 +82,7 @@ impl OfflineEngine {
         let thread = thread_id(thread)?;
         match find_turn_state(&self.memory, &self.scope, thread, turn).await.to_js()? {
             Some(TurnState::Running(running)) => {
-                self.resume(thread, &running.assistant);
+                self.resume(thread, &running);
                 to_js(&Value::Null)
             }
             Some(TurnState::NotRunning(turn)) => to_js(&TurnJson::from(*turn)),
@@ -107,7 +104,7 @@ impl OfflineEngine {
                 Some(TurnState::Running(running)) if !is_requested => {
                     request_stop(memory, scope, thread, turn).await.to_js()?;
                     is_requested = true;
-                    self.resume(thread, &running.assistant);
+                    self.resume(thread, &running);
                 }
                 Some(TurnState::Running(_)) => {}
                 Some(TurnState::NotRunning(found)) => return to_js(&TurnJson::from(*found)),
@@ -118,12 +115,21 @@ impl OfflineEngine {
     }
 
     /// Resumes the turn of a thread in the background, if its tab was closed.
-    fn resume(&self, thread: ThreadId, assistant: &str) {
-        let Ok(agent) = self.find_agent(assistant).cloned() else { return };
-        let scope = self.scope.clone();
+    fn resume(&self, thread: ThreadId, running: &RunningTurn) {
+        let Ok(agent) = self.find_agent(&running.assistant).cloned() else { return };
+        let (memory, scope, turn) = (self.memory.clone(), self.scope.clone(), running.turn.clone());
         wasm_bindgen_futures::spawn_local(async move {
+            let (stop, mut ignore_events) = (Stop::new(), |_| {});
+            let resumed = agent.resume_with(&scope, thread, &stop, &mut ignore_events);
             // The page reads the turn again, and sees how it ended.
-            let _ = agent.resume(&scope, thread, &mut |_| {}).await;
+            select(pin!(resumed), pin!(stop_on_request(&memory, &scope, thread, &turn, &stop))).await;
         });
     }
+}
+
+/// Stops a turn when any tab requests it. Never ends.
+async fn stop_on_request(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str, stop: &Stop) -> Infallible {
+    wait_for_stop_request(memory, scope, thread, turn).await;
+    stop.stop();
+    pending().await
 }

@@ -79,6 +79,10 @@ try {
           await page.getByRole("button", { name: "Compare policies" }).click();
           await page.waitForSelector(".columns.two .column-view:nth-child(2) .fate-map");
         }
+        if (name === "chat-tools") {
+          await page.locator(".call > summary").last().click();
+          await page.locator(".call[open] pre").last().scrollIntoViewIfNeeded();
+        }
         if (name.startsWith("chat-map")) await page.waitForSelector(".map-stretch");
         if (name === "chat-map-large") {
           await page.getByRole("button", { name: "Enlarge the map" }).click();

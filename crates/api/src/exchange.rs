@@ -18,6 +18,8 @@ pub struct ImportedJson {
     messages: CountsJson,
     #[serde(rename = "documents")]
     records: CountsJson,
+    /// How many conversations were imported before and deleted since. They are not imported again.
+    erased: u64,
     /// How many items could not be imported.
     problem_count: usize,
     /// The first 1,000 problems.
@@ -59,6 +61,7 @@ impl ImportedJson {
             forks: CountsJson { new: report.forks_created, known: report.forks_found },
             messages: CountsJson { new: report.messages_added, known: report.messages_already_there },
             records: CountsJson { new: report.records_added, known: report.records_already_there },
+            erased: report.threads_erased,
             problem_count: problems.len(),
             problems: problems.into_iter().take(MAX_PROBLEMS).collect(),
         }

@@ -6,10 +6,10 @@
 //! A channel becomes a thread; the folder of the file names it. Messages are identified by their `ts`, which is unique
 //! in a channel and contains the time. Replies stay in chronological order, with `thread_ts` in the metadata. The
 //! author is the name in `user_profile`, or else the id of the user. Messages of bots get the role `assistant`, and
-//! messages about the channel (joins, topics) the role `system`. The descriptions of files become metadata; the files
-//! are not part of an export.
+//! messages about the channel (joins, topics) the role `system`. Programs often write only blocks or attachments, so their
+//! texts follow the text of the message. The descriptions of files become metadata; the files are not part of an export.
 
-use threadkeep_core::{Content, Map, Part, Role, Timestamp};
+use threadkeep_core::{Content, Map, Part, Role, Timestamp, Value};
 
 use crate::conversation::{Converted, clean_name};
 use crate::error::Rejection;
@@ -74,11 +74,55 @@ fn read_message(message: &mut Fields<'_>) -> Result<Content, Rejection> {
         (true, false) => Role::User,
     };
     let mut content = Content::empty(role);
-    let text = unescaped(&text);
+    let mut texts = vec![text];
+    if texts[0].trim().is_empty() {
+        // Otherwise the text says the same as the blocks.
+        message.take_value("blocks")?.iter().for_each(|blocks| add_texts(blocks, &mut texts));
+    }
+    message.take_value("attachments")?.iter().for_each(|attachments| add_attachments(attachments, &mut texts));
+    let texts = texts.iter().map(|text| unescaped(text)).filter(|text| !text.trim().is_empty());
+    let text = texts.collect::<Vec<_>>().join("\n");
     content.parts.extend((!text.is_empty()).then_some(Part::Text(text)));
     content.author = author(message)?.as_deref().and_then(clean_name);
     copy_metadata(message, &METADATA, &mut content.metadata)?;
     Ok(content)
+}
+
+/// The members of a block that can contain texts.
+const BLOCK_MEMBERS: [&str; 5] = ["text", "elements", "fields", "blocks", "title"];
+
+/// Adds the texts of blocks, in order.
+fn add_texts(block: &Value, texts: &mut Vec<String>) {
+    match block {
+        Value::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
+        Value::Object(members) => {
+            for member in BLOCK_MEMBERS.iter().filter_map(|name| members.get(*name)) {
+                match member {
+                    Value::String(text) => texts.push(text.clone()),
+                    member => add_texts(member, texts),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Adds the texts of attachments; the fallback of those without other texts.
+fn add_attachments(attachments: &Value, texts: &mut Vec<String>) {
+    for attachment in attachments.as_array().into_iter().flatten() {
+        let before = texts.len();
+        for name in ["pretext", "title", "text"] {
+            texts.extend(attachment[name].as_str().map(str::to_owned));
+        }
+        for field in attachment["fields"].as_array().into_iter().flatten() {
+            let text = |name: &str| field[name].as_str().unwrap_or_default();
+            texts.push(format!("{} {}", text("title"), text("value")));
+        }
+        add_texts(&attachment["blocks"], texts);
+        if texts.len() == before {
+            texts.extend(attachment["fallback"].as_str().map(str::to_owned));
+        }
+    }
 }
 
 fn author(message: &mut Fields<'_>) -> Result<Option<String>, Rejection> {

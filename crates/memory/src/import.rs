@@ -8,6 +8,7 @@
 //! Consecutive messages are written in chunks, each with one commit.
 
 mod conversation;
+mod erased;
 mod report;
 mod tree;
 
@@ -24,6 +25,7 @@ use crate::retry::retry_with_outcome;
 use crate::task::Task;
 use crate::{Memory, MemoryError, Result};
 use conversation::Conversation;
+use erased::ErasedConversations;
 pub use report::{ImportReport, Problem};
 use tree::Tree;
 
@@ -39,11 +41,13 @@ const CONCURRENCY: usize = 32;
 pub struct ImportOptions {
     /// Maximum number of conversations that are written concurrently (at least 1). Default: 32.
     pub concurrency: usize,
+    /// Whether to import conversations that an earlier import created and that were deleted since. Default: `false`.
+    pub includes_erased: bool,
 }
 
 impl Default for ImportOptions {
     fn default() -> Self {
-        Self { concurrency: CONCURRENCY }
+        Self { concurrency: CONCURRENCY, includes_erased: false }
     }
 }
 
@@ -60,6 +64,8 @@ impl Memory {
     /// messages: it appends new messages to the thread that contains their branch, adds forks for new branches, and updates which
     /// branch is current. A conversation has at most 100 branches; further branches are reported.
     ///
+    /// A conversation that was imported before and deleted since is skipped and counted, unless the options include it.
+    ///
     /// `on_progress` is called with the current report whenever a chunk of messages has been written.
     ///
     /// # Errors
@@ -72,9 +78,15 @@ impl Memory {
         options: ImportOptions,
         mut on_progress: impl FnMut(&ImportReport),
     ) -> Result<ImportReport> {
+        let erased = match options.includes_erased {
+            true => ErasedConversations::default(),
+            false => ErasedConversations::read(self, scope).await?,
+        };
         let mut import = Import {
             memory: self,
             scope,
+            erased,
+            is_erased: false,
             concurrency: options.concurrency.max(1),
             report: ImportReport::default(),
             current: None,
@@ -94,6 +106,9 @@ impl Memory {
 struct Import<'a> {
     memory: &'a Memory,
     scope: &'a Scope,
+    erased: ErasedConversations,
+    /// Whether the current conversation was deleted, so its items are skipped.
+    is_erased: bool,
     concurrency: usize,
     report: ImportReport,
     current: Option<Conversation>,
@@ -114,6 +129,21 @@ struct WrittenConversation {
 
 impl Import<'_> {
     async fn add(&mut self, item: ImportItem, number: u64, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        let thread = match &item {
+            ImportItem::Thread(thread) => Some(thread.as_ref()),
+            ImportItem::Tree(tree) => Some(&tree.thread),
+            _ => None,
+        };
+        if let Some(thread) = thread {
+            // An export of Threadkeep, whose threads have ids, is imported to bring them back.
+            let key = thread.key.as_ref().filter(|_| thread.id.is_none());
+            self.is_erased = self.erased.contain(self.memory, self.scope, key).await?;
+            self.report.threads_erased += u64::from(self.is_erased);
+        }
+        let is_of_user = matches!(&item, ImportItem::Record { owner: RecordOwner::User(_) | RecordOwner::Tenant, .. });
+        if self.is_erased && !is_of_user {
+            return Ok(());
+        }
         match item {
             ImportItem::Thread(thread) => {
                 self.finish_current(progress).await?;

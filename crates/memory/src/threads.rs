@@ -131,11 +131,13 @@ impl Memory {
         Ok(retry(self.runtime(), || self.store().list_threads(scope, query, now)).await?)
     }
 
-    /// Deletes a thread with its messages and records.
+    /// Deletes a thread with its messages and records. If the thread was imported, a digest of its key remains, so that a later import
+    /// does not bring it back.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Denied` if the thread is shared and `scope` is a user's.
     pub async fn delete_thread(&self, scope: &Scope, thread: ThreadId) -> Result<()> {
+        self.note_erased_import(scope, thread).await?;
         let now = self.now();
         self.threads_with_final_title().remove(thread);
         self.evict_thread(scope, thread);

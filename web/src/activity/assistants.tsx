@@ -7,6 +7,7 @@ import { useAgentDetail } from "../context/assembled";
 import { number, t } from "../i18n";
 import type { Key } from "../i18n";
 import { NetworkPanel } from "../maps/panel";
+import { modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Loading, pretty } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -58,7 +59,7 @@ function Detail({ detail }: { detail: AgentDetail }) {
           </header>
           <dl class="facts">
             <dt>{t("model")}</dt>
-            <dd>{visibleLine(detail.model)}</dd>
+            <dd>{modelName(detail.model)}</dd>
             <dt>{t("window")}</dt>
             <dd>{context.window == null ? t("unlimited") : t("n_messages", { count: context.window })}</dd>
             <dt>{t("budget")}</dt>

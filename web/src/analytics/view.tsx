@@ -7,6 +7,7 @@ import { client, messageOf, noteFailure } from "../app/session";
 import { titleOf } from "../chat/header";
 import { dateTime, dollars, duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
+import { modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
 
@@ -53,14 +54,14 @@ export function AnalyticsView() {
             <Tile name={t("threads")} value={number(figures.threads)} />
             <Tile name={t("messages")} value={number(figures.messages)} />
             <Tile name={t("turns")} value={number(figures.turns)} />
-            <Tile name={t("input_tokens")} value={number(figures.input_tokens)} />
-            <Tile name={t("output_tokens")} value={number(figures.output_tokens)} />
+            <Tile name={t("input_tokens")} value={figures.input_tokens === 0 && figures.turns > 0 ? t("not_reported") : number(figures.input_tokens)} />
+            <Tile name={t("output_tokens")} value={figures.output_tokens === 0 && figures.turns > 0 ? t("not_reported") : number(figures.output_tokens)} />
             <Tile name={t("cost")} value={dollars(figures.cost_usd)} />
           </dl>
           <div class="charts">
             <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => t(`role_${role}` as Key))} />
             <Bars title={t("by_agent")} values={mapValues(figures.agents, visibleLine)} />
-            <Bars title={t("by_model")} values={mapValues(figures.models, visibleLine)} />
+            <Bars title={t("by_model")} values={mapValues(figures.models, modelName)} />
             {figures.durations && (
               <Bars
                 title={t("answer_times", { count: figures.durations.count })}

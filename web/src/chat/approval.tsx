@@ -20,7 +20,7 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
       <header>
         <Icon name="key" />
         <b>{t(isOpen ? "approval_needed" : "approval")}</b>
-        <span class="badge">{t(`approval_${state}` as Key)}</span>
+        {!isOpen && <span class="badge">{t(`approval_${state}` as Key)}</span>}
       </header>
       <p class="preview">{visibleLine(approval.preview, 4000)}</p>
       <details>

@@ -3,9 +3,11 @@ import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import type { Message, Source } from "../api/types";
 import { chatWith, formatRoute } from "../app/router";
+import { agents } from "../app/session";
 import { dateTime, duration, dollars, number, shortTime, t } from "../i18n";
 import { AnswerMaps } from "../maps/answer";
 import { Markdown } from "../text/markdown";
+import { speakerName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Icon } from "../ui/icons";
 import { pretty } from "../ui/controls";
@@ -52,14 +54,15 @@ export function MessageItem(props: {
       );
     case "answer":
       return (
-        <article {...place} class={`message assistant${item.error ? " failed" : ""}${hit}`} aria-label={t("said_by", { name: nameOf(message) })}>
-          <p class="author">{nameOf(message)}</p>
+        <article {...place} class={`message assistant${item.error ? " failed" : ""}${hit}`} aria-label={t("said_by", { name: nameOf(message, actions.agent) })}>
+          <p class="author">{nameOf(message, actions.agent)}</p>
           {item.reasoning && (
             <details class="reasoning">
               <summary>{t("reasoning")}</summary>
               <Markdown text={item.reasoning} />
             </details>
           )}
+          {props.areApprovalsShown && <p class="note">{t("asks_for_decision")}</p>}
           {!props.areApprovalsShown && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
           {item.found.length > 0 && <AnswerMaps calls={item.found} agent={actions.agent} />}
           <Meta message={message} thread={actions.thread}>
@@ -93,8 +96,8 @@ export function MessageItem(props: {
   }
 }
 
-function nameOf(message: Message): string {
-  return visibleLine(message.agent ?? message.author ?? t("assistant"));
+function nameOf(message: Message, assistant: string): string {
+  return speakerName(message.agent ?? message.author, assistant, agents.value.map(({ name }) => name));
 }
 
 function Meta({ message, thread, children }: { message: Message; thread: string; children: ComponentChildren }) {
@@ -178,7 +181,7 @@ function Answer({ text, sources, question }: { text: string; sources: Source[]; 
 
 export function ToolCall({ call, isWaiting }: { call: Call; isWaiting?: boolean }) {
   const { result } = call;
-  const state = result === null ? "running" : result.isError ? "error" : "done";
+  const state = result === null ? (isWaiting ? "waiting" : "running") : result.isError ? "error" : "done";
   return (
     <details class={`call ${state}`}>
       <summary>

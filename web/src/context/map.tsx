@@ -56,7 +56,7 @@ export function FateMap({ report, thread, messages, changed }: { report: Report;
   const [only, setOnly] = useState<Fate | null>(null);
   const grid = useRef<HTMLDivElement>(null);
   const index = selected === null ? -1 : cells.findIndex(({ first, last }) => first <= selected && selected <= last);
-  const cell = cells[index];
+  const [cell, last] = [cells[index], cells.at(-1)];
   const reachable = index >= 0 ? index : cells.length - 1;
   const move = (to: number) => {
     const target = cells[Math.max(0, Math.min(cells.length - 1, to))];
@@ -84,6 +84,11 @@ export function FateMap({ report, thread, messages, changed }: { report: Report;
         ))}
       </ul>
       <div class="fate-map" ref={grid} role="group" aria-label={t("map_label", { count: cells.length })} onKeyDown={onKeyDown}>
+        {cells[0] && (
+          <span class="map-end" aria-hidden="true">
+            #{number(cells[0].first)}
+          </span>
+        )}
         {cells.map((each, position) => (
           <button
             key={each.first}
@@ -97,13 +102,12 @@ export function FateMap({ report, thread, messages, changed }: { report: Report;
             onClick={() => setSelected(position === index ? null : each.last)}
           />
         ))}
+        {last && (
+          <span class="map-end newest" aria-hidden="true">
+            #{number(last.last)} {t("newest")}
+          </span>
+        )}
       </div>
-      {cells.length > 0 && (
-        <p class="map-ends" aria-hidden="true">
-          <span>#{number(cells[0]?.first ?? 0)}</span>
-          <span>{t("newest")} #{number(cells.at(-1)?.last ?? 0)}</span>
-        </p>
-      )}
       {cell ? <CellDetail cell={cell} report={report} thread={thread} messages={messages} /> : <p class="note">{t("map_hint")}</p>}
     </>
   );

@@ -10,6 +10,7 @@ import { chatWith, formatRoute, navigate } from "../app/router";
 import { agents, client, messageOf, noteFailure } from "../app/session";
 import { titleOf } from "../chat/header";
 import { dateTime, number, t } from "../i18n";
+import { modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Empty, Loading, Problem } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -249,7 +250,7 @@ function TurnContext({ thread, turn }: { thread: Thread; turn: string }) {
     <>
       {found && (
         <p class="turn-line">
-          {question && <q>{visibleLine(question, 160)}</q>} <b>{visibleLine(found.agent)}</b> · {visibleLine(found.model)} · {dateTime(found.started_at)} ·{" "}
+          {question && <q>{visibleLine(question, 160)}</q>} <b>{visibleLine(found.agent)}</b> · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)} ·{" "}
           <a href={formatRoute({ view: "activity", thread: thread.id, turn })}>{t("trace_of_turn")}</a> ·{" "}
           <a href={formatRoute({ view: "context", thread: thread.id, turn: null, question: question || null })}>{t("ask_again_live")}</a>
         </p>

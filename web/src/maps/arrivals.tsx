@@ -42,9 +42,9 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
                   <ol>
                     {placed.map(({ train, lane, share }) => (
                       <li key={`${train.dueMs} ${train.destination}`} class={lane === 0 ? undefined : "lower"} style={{ left: `${share * 100}%` }} title={titleOf(train)}>
-                        <span aria-hidden="true">{minutesLeft(train, now)}</span>
+                        <span aria-hidden="true">{isDue(train, now) ? t("due") : minutesLeft(train, now)}</span>
                         <span class="visually-hidden">
-                          {minutesLeft(train, now)} min, {titleOf(train)}
+                          {isDue(train, now) ? t("due") : `${minutesLeft(train, now)} min`}, {titleOf(train)}
                         </span>
                       </li>
                     ))}
@@ -70,6 +70,10 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
 
 function minutesLeft(train: Train, now: number): string {
   return number(Math.max(0, Math.floor((train.dueMs - now) / 60_000)));
+}
+
+function isDue(train: Train, now: number): boolean {
+  return train.dueMs - now < 60_000;
 }
 
 function titleOf(train: Train): string {

@@ -49,9 +49,13 @@ export function pathOf(points: Point[]): string {
   return points.map(({ x, y }, index) => `${index === 0 ? "M" : "L"}${x} ${y}`).join("");
 }
 
-/** Places the names of places so that they cover neither each other nor, if possible, the paths. */
+/**
+ * Places the names of places so that they cover neither each other nor, if possible, the paths. A name that would be closer to another
+ * point of a path than to its own place is left out, unless it is required.
+ */
 export function placeLabels(places: Named[], paths: Point[][], size: Size): Label[] {
   const obstacles = paths.flatMap(samples);
+  const points = paths.flat();
   const taken: Box[] = [];
   const labels: Label[] = [];
   const ordered = [...places].sort((a, b) => Number(b.isRequired) - Number(a.isRequired));
@@ -64,7 +68,9 @@ export function placeLabels(places: Named[], paths: Point[][], size: Size): Labe
       const box = { left: left - GAP, right: left + length + GAP, top: label.y - LABEL_SIZE * 0.8, bottom: label.y + LABEL_SIZE * 0.4 };
       const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
       const overlaps = taken.filter((other) => intersects(box, other)).length;
-      const cost = (isOutside ? 100 : 0) + overlaps * 30 + obstacles.filter((point) => isIn(point, box)).length;
+      const own = distance(place, box);
+      const isAmbiguous = points.some((point) => (point.x !== place.x || point.y !== place.y) && distance(point, box) < own);
+      const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + obstacles.filter((point) => isIn(point, box)).length;
       if (!best || cost < best.cost) best = { label, box, cost };
     }
     if (!best || (!place.isRequired && best.cost > 3)) continue;
@@ -112,6 +118,11 @@ function intersects(a: Box, b: Box): boolean {
 
 function isIn({ x, y }: Point, box: Box): boolean {
   return box.left < x && x < box.right && box.top < y && y < box.bottom;
+}
+
+/** Returns the distance of a point from a box; 0 inside it. */
+function distance({ x, y }: Point, box: Box): number {
+  return Math.hypot(Math.max(box.left - x, 0, x - box.right), Math.max(box.top - y, 0, y - box.bottom));
 }
 
 function round(value: number): number {

@@ -48,8 +48,9 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
     const isAll = patterns.length === 0;
     const place = fit(isAll ? network.stations : patterns.flatMap(({ pattern }) => pattern), size);
     const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
-    const ends = new Set([named[0], named.at(-1)]);
-    const names: Named[] = named.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station) }));
+    const ends = new Set([named, ...patterns.map(({ pattern }) => pattern)].flatMap((pattern) => [pattern[0], pattern.at(-1)]));
+    const shown = [...new Set([...named, ...stations.filter((station) => ends.has(station))])];
+    const names: Named[] = shown.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station) }));
     const paths = patterns.map(({ pattern }) => pattern.map(place));
     return (
       <>

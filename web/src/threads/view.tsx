@@ -112,7 +112,9 @@ function ResultList({ results, onMore }: { results: Results; onMore: () => void 
               <p class="where">
                 <b>{titles.get(hit.thread) ?? t("thread")}</b> #{number(hit.message.seq)} · {t(`role_${hit.message.role}`)}
                 {hit.message.author && ` · ${visibleLine(hit.message.author, 40)}`} · <time dateTime={hit.message.created_at}>{shortTime(hit.message.created_at)}</time>
-                <span class="score-value">{number(hit.score, 2)}</span>
+                <span class="score-value">
+                  {t("score")} {number(hit.score, 2)}
+                </span>
               </p>
               <p class="snippet">
                 {"snippet" in hit ? (
@@ -320,7 +322,10 @@ function ImportReport({ imported }: { imported: Imported }) {
         <dt>{t("format")}</dt>
         <dd>{visibleLine(imported.format)}</dd>
         <dt>{t("threads")}</dt>
-        <dd>{t("new_and_known", { new: imported.threads.new, known: imported.threads.known })}</dd>
+        <dd>
+          {t("new_and_known", { new: imported.threads.new, known: imported.threads.known })}
+          {imported.erased > 0 && ` · ${t("erased_before", { count: imported.erased })}`}
+        </dd>
         <dt>{t("messages")}</dt>
         <dd>{t("new_and_known", { new: imported.messages.new, known: imported.messages.known })}</dd>
         {imported.forks.new > 0 && (

@@ -29,6 +29,7 @@ use exclusions::Exclusions;
 use files::{File, Found, Origin};
 use intake::{Filter, Intake, Items, RowItems};
 use places::Place;
+use report::ProblemJson;
 pub(super) use report::Report;
 use states::FileStates;
 
@@ -73,6 +74,9 @@ pub(crate) struct Arguments {
     /// ChatGPT as documents
     #[arg(long)]
     documents: bool,
+    /// Also import conversations that were imported before and erased since
+    #[arg(long)]
+    erased: bool,
     /// Import what looks like a key, a token or a password, instead of masking it
     #[arg(long)]
     keep_secrets: bool,
@@ -91,6 +95,7 @@ pub(super) struct Selection {
     exclusions: Exclusions,
     keep_secrets: bool,
     documents: bool,
+    includes_erased: bool,
     /// Whether to omit notes about files that contain no conversations.
     is_quiet: bool,
 }
@@ -103,7 +108,8 @@ impl Selection {
 
     /// Describes what affects the items that are taken from a file.
     fn description(&self) -> String {
-        format!("{:?} {:?} {} {}", self.format, self.exclusions, self.keep_secrets, self.documents)
+        let Self { format, exclusions, keep_secrets, documents, includes_erased, is_quiet: _ } = self;
+        format!("{format:?} {exclusions:?} {keep_secrets} {documents} {includes_erased}")
     }
 }
 
@@ -142,11 +148,11 @@ fn format_parser() -> impl TypedValueParser<Value = ImportFormat> {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let Arguments { paths, format, all, yes, exclude, documents, keep_secrets, watch, service } = arguments;
+    let Arguments { paths, format, all, yes, exclude, documents, erased, keep_secrets, watch, service } = arguments;
     let home = System::current().home(&variable);
     let exclusions = Exclusions::new(&exclude, home.as_deref())?;
     if let Some(kind) = service {
-        let flags = [("--documents", documents), ("--keep-secrets", keep_secrets)];
+        let flags = [("--documents", documents), ("--erased", erased), ("--keep-secrets", keep_secrets)];
         let flags = flags.into_iter().filter(|(_, is_set)| *is_set).map(|(flag, _)| flag.to_owned());
         let format = format.map(|format| format!("--format={}", format.as_str()));
         let words = service::words(app, &paths, all, &exclude, flags.chain(format))?;
@@ -158,19 +164,20 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         true => known_places(app, &exclusions, yes)?,
         false => paths,
     };
-    let Found { files, skipped } = match files::find(&paths, &exclusions) {
+    let Found { files, skipped, unreadable } = match files::find(&paths, &exclusions) {
         // Files may appear later.
         Err(error) if !watch => return Err(error),
         found => found.unwrap_or_default(),
     };
     // Folders of programs contain many other files.
     skipped.iter().filter(|_| !all).for_each(|skipped| app.output.note(skipped));
-    let selection = Selection { format, exclusions, keep_secrets, documents, is_quiet: all || watch };
+    let selection =
+        Selection { format, exclusions, keep_secrets, documents, includes_erased: erased, is_quiet: all || watch };
     let import = Import::begin(app, app.open(Purpose::CreateOrWrite).await?.memory, selection)?;
     if watch {
         return watch::run(&import, &paths).await;
     }
-    let report = import.run(&files).await?;
+    let report = import.run_with(&files, unreadable).await?;
     report.print(&app.output)?;
     Ok(report.status())
 }
@@ -211,8 +218,17 @@ impl<'a> Import<'a> {
     /// Imports files one after the other, then updates the search index. In folders, files that have not changed since they were last
     /// imported are skipped.
     pub(super) async fn run(&self, files: &[File]) -> Result<Report> {
+        self.run_with(files, Vec::new()).await
+    }
+
+    /// Like [`Import::run`], but also reports what cannot be read, with the reasons.
+    async fn run_with(&self, files: &[File], unreadable: Vec<(String, String)>) -> Result<Report> {
         let bar = progress::bytes(files.iter().map(File::bytes).sum());
         let mut report = Report::default();
+        for (name, reason) in unreadable {
+            self.app.output.note(format_args!("{name}: {reason}"));
+            report.add_problem(ProblemJson::unreadable_file(&name, &reason));
+        }
         let mut bytes_before = 0;
         let mut failure = None;
         let mut states = FileStates::load(&self.memory, &self.scope, &self.selection.description()).await?;
@@ -288,9 +304,17 @@ impl<'a> Import<'a> {
                 unreadable.into_iter().for_each(|error| intake.record_problem(error));
                 return Ok(());
             }
-            Err(FormatError::Unrecognised { .. } | FormatError::Empty) if file.origin == Origin::Folder => {
-                if !self.selection.is_quiet {
-                    bar.suspend(|| self.app.output.note(format_args!("skipped {file}: not a conversation file")));
+            Err(error @ (FormatError::Unrecognised { .. } | FormatError::Empty)) if file.origin == Origin::Folder => {
+                let found = match error {
+                    FormatError::Unrecognised { found } => format!(" (found {found})"),
+                    _ => String::new(),
+                };
+                if self.selection.is_quiet {
+                    intake.count_unrecognised_file();
+                } else {
+                    bar.suspend(|| {
+                        self.app.output.note(format_args!("skipped {file}: not a conversation file{found}"))
+                    });
                 }
                 return Ok(());
             }
@@ -331,7 +355,8 @@ impl<'a> Import<'a> {
 
     async fn import(&self, items: impl Iterator<Item = ImportItem>, intake: &Intake<'_>) -> Result<()> {
         let progress = |done: &threadkeep::ImportReport| intake.on_progress(done);
-        let imported = self.memory.import(&self.scope, items, ImportOptions::default(), progress).await;
+        let options = ImportOptions { includes_erased: self.selection.includes_erased, ..ImportOptions::default() };
+        let imported = self.memory.import(&self.scope, items, options, progress).await;
         let done = imported.context("cannot write to the store")?;
         intake.on_progress(&done);
         Ok(())

@@ -83,7 +83,7 @@ fn unreadable_files_are_reported_and_skipped() {
     assert_eq!((output.code, output.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{output}");
     assert!(
         output.err.contains("notes/a.txt is not UTF-8 text")
-            && output.err.contains("notes/c.md: the file contains no text"),
+            && output.err.contains("notes/c.md: the document contains no text"),
         "{output}"
     );
     let output = cli.run(&["docs", "add", "nowhere"]);

@@ -108,6 +108,52 @@ fn conversations_are_found_by_words_format_project_and_time() {
     assert_eq!(cli.run(&["search", "--since", "March"]).code, Some(2));
 }
 
+#[test]
+fn erased_conversations_do_not_come_back() {
+    let cli = with_programs();
+    let import = |options: &[&str]| run_at_home(&cli, &[&["import", "--all", "--yes"], options].concat());
+    assert_eq!(import(&[]).code, Some(0));
+    let hits = || cli.json(&["search", "ledger", "--in", "codex"])["hits"].as_array().unwrap().clone();
+    let thread = hits()[0]["thread"].as_str().unwrap().to_owned();
+    cli.out(&["erase", &thread, "--yes"]);
+    // The program continues the session.
+    let path = cli.path(&format!("{HOME}/.codex/sessions/2026/11/25/rollout-2026-11-25T22-34-59-01a214d9.jsonl"));
+    let line = r#"{"timestamp":"2026-11-25T23:00:00.000Z","type":"response_item","payload":{"type":"message","id":"m","role":"user","content":[{"type":"input_text","text":"And the ledger?"}]}}"#;
+    std::fs::write(&path, [&session("codex.jsonl")[..], line.as_bytes(), b"\n"].concat()).unwrap();
+    let again = import(&[]);
+    assert!(again.err.contains("1 conversation erased before, not imported again; --erased imports"), "{again}");
+    assert!(again.code == Some(0) && hits().is_empty(), "{again}");
+    let named = cli.run(&["import", path.to_str().unwrap()]);
+    assert!(hits().is_empty() && named.err.contains("1 conversation erased before"), "{named}");
+    assert!(!cli.contains_bytes(b"import:codex:01a214d9"), "the key of the erased thread is in the store");
+    assert_eq!(cli.run(&["import", path.to_str().unwrap(), "--erased"]).out, "imported 1 thread, 13 messages\n");
+    assert_eq!(hits().len(), 3);
+    // It exists again, so it also grows again.
+    assert_eq!(import(&[]).code, Some(0));
+    assert_eq!(hits().len(), 3);
+}
+
+#[test]
+fn unreadable_files_and_folders_are_named_and_the_rest_is_imported() {
+    let cli = with_programs();
+    cli.file(&format!("{HOME}/.codex/sessions/2025/06/01/rollout-old.jsonl"), "{\"id\":\"o\",\"instructions\":null}\n");
+    let imported = run_at_home(&cli, &["import", "--all", "--yes"]);
+    assert_eq!((imported.code, imported.out.as_str()), (Some(0), "imported 8 threads, 61 messages\n"), "{imported}");
+    assert!(
+        imported.err.contains("file without conversations in a known format skipped")
+            || imported.err.contains("files without"),
+        "{imported}"
+    );
+    let archive = Cli::new();
+    archive.file("cut.zip", b"PK\x03\x04 not a zip");
+    archive.file("good.jsonl", chat("kept"));
+    let output = archive.run(&["import", "cut.zip", "good.jsonl"]);
+    assert_eq!((output.code, output.out.as_str()), (Some(1), "imported 1 thread, 1 message\n"), "{output}");
+    assert!(output.err.contains("cut.zip: ") && output.err.contains("damaged zip archive"), "{output}");
+    let alone = archive.run(&["import", "cut.zip"]);
+    assert!(alone.code == Some(1) && alone.err.contains("damaged zip archive"), "{alone}");
+}
+
 /// Returns a conversation of one message in the format of OpenAI.
 fn chat(text: &str) -> String {
     format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#) + "\n"

@@ -286,6 +286,20 @@ fn a_slack_channel_is_named_by_its_folder() {
 }
 
 #[test]
+fn texts_of_blocks_and_attachments_of_slack_are_read() {
+    let file = r#"[
+        {"type":"message","subtype":"bot_message","bot_id":"B1","ts":"1777629602.000100","text":"","attachments":[{"title":"Alarm","text":"Disk &lt;full&gt;","fields":[{"title":"Host","value":"pier-1"}]},{"fallback":"See the log."}]},
+        {"type":"message","user":"U1","ts":"1777629603.000100","text":"","blocks":[{"type":"section","text":{"type":"mrkdwn","text":"One"}},{"type":"rich_text","elements":[{"type":"rich_text_section","elements":[{"type":"text","text":"two"}]}]}]},
+        {"type":"message","user":"U1","ts":"1777629604.000100","text":"Said once","blocks":[{"type":"section","text":{"type":"mrkdwn","text":"Said once"}}]}
+    ]"#;
+    let read: Vec<_> = open_named(file, "2026-05-01.json", "ops").collect::<Result<_, _>>().unwrap();
+    assert_eq!(
+        outline(&read),
+        ["assistant Alarm\nDisk <full>\nHost pier-1\nSee the log.", "user One\ntwo", "user Said once"]
+    );
+}
+
+#[test]
 fn a_line_that_is_too_long_is_skipped_in_each_layout() {
     let meta = r#"{"timestamp":"2026-01-01T00:00:00Z","type":"session_meta","payload":{"id":"s"}}"#;
     let long = "x".repeat(LINE_BYTES);

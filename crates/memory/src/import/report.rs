@@ -8,6 +8,8 @@ pub struct ImportReport {
     pub threads_created: u64,
     /// Number of threads that already existed, including forks.
     pub threads_found: u64,
+    /// Number of conversations that were skipped, because they were imported before and deleted since.
+    pub threads_erased: u64,
     /// Number of forks that were created: one per branch of a conversation, except the branch in the main thread.
     pub forks_created: u64,
     /// Number of forks that already existed.
@@ -65,6 +67,7 @@ impl ImportReport {
     pub(super) fn add(&mut self, other: Self) {
         self.threads_created += other.threads_created;
         self.threads_found += other.threads_found;
+        self.threads_erased += other.threads_erased;
         self.forks_created += other.forks_created;
         self.forks_found += other.forks_found;
         self.messages_added += other.messages_added;

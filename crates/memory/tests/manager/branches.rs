@@ -454,8 +454,11 @@ async fn a_fork_survives_the_deletion_of_its_parent_thread() {
         import_conversation(memory, &forked_conversation(4)).await;
         let main = memory.find_thread_by_key(&ana(), KEY).await.unwrap().unwrap();
         memory.delete_thread(&ana(), main.id).await.unwrap();
+        let report = import_conversation(memory, &forked_conversation(2)).await;
+        assert_eq!((report.threads_erased, report.threads_created), (1, 0));
+        let options = ImportOptions { includes_erased: true, ..ImportOptions::default() };
         for _ in 0..2 {
-            import_conversation(memory, &forked_conversation(2)).await;
+            memory.import(&ana(), [forked_conversation(2).item()], options, |_| {}).await.unwrap();
             let expected =
                 [("m2".to_owned(), message_names(&[0, 1, 2])), ("m4".to_owned(), message_names(&[0, 1, 3, 4]))];
             assert_eq!(transcripts(memory).await, BTreeMap::from(expected));

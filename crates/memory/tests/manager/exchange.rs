@@ -6,7 +6,7 @@ use threadkeep_core::{
     Content, JsonText, Map, MessageQuery, Namespace, Record, RecordOwner, Role, Scope, ThreadId, ThreadKey,
     ThreadOrder, ThreadQuery, Timestamp, limits,
 };
-use threadkeep_memory::{Draft, ImportOptions, ImportReport, Memory, ThreadSelection};
+use threadkeep_memory::{Draft, EraseOptions, ImportOptions, ImportReport, Memory, ThreadSelection};
 
 use super::probe::{Outcome, Probe};
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores, user_id};
@@ -244,7 +244,7 @@ async fn an_import_stops_when_the_store_fails() {
     let (probe, env) = Probe::new_env();
     let items = || vec![thread_item("one"), message_item(0), thread_item("two"), message_item(1)];
     probe.script([Outcome::DiskFull]);
-    let options = ImportOptions { concurrency: 1 };
+    let options = ImportOptions { concurrency: 1, ..ImportOptions::default() };
     assert!(env.memory.import(&ana(), items(), options, |_| {}).await.is_err());
     let mut progress = Vec::new();
     let report =
@@ -253,11 +253,36 @@ async fn an_import_stops_when_the_store_fails() {
 }
 
 #[tokio::test]
-async fn importing_a_new_thread_requires_no_reads() {
+async fn importing_a_new_thread_reads_only_what_was_erased() {
     let (probe, env) = Probe::new_env();
     let items = || std::iter::once(thread_item("one")).chain((0..1_000).map(message_item)).collect::<Vec<_>>();
     import(&env.memory, &ana(), items()).await;
-    assert_eq!(probe.take_calls(), [("commit", 2), ("open_thread", 1)]);
+    assert_eq!(probe.take_calls(), [("commit", 2), ("list_records", 1), ("open_thread", 1)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deleted_conversations_are_not_imported_again() {
+    on_all_stores(async |env: TestEnv| {
+        let memory = &env.memory;
+        let items = || vec![thread_item("one"), message_item(0), thread_item("two"), message_item(1)];
+        let counts = |report: ImportReport| (report.threads_created, report.threads_erased, report.messages_added);
+        assert_eq!(counts(import(memory, &ana(), items()).await), (2, 0, 2));
+        let imported = memory.find_thread_by_key(&ana(), "import:test:one").await.unwrap().unwrap();
+        // An administrator deletes the user's thread.
+        memory.delete_thread(&acme(), imported.id).await.unwrap();
+        assert_eq!(counts(import(memory, &ana(), items()).await), (0, 1, 0));
+        assert_eq!(counts(import(memory, &ben(), items()).await), (2, 0, 2), "another user has not deleted it");
+        let options = ImportOptions { includes_erased: true, ..ImportOptions::default() };
+        let report = memory.import(&ana(), items(), options, |_| {}).await.unwrap();
+        assert_eq!(counts(report), (1, 0, 1));
+        assert_eq!(counts(import(memory, &ana(), items()).await), (0, 0, 0), "it exists again");
+        let imported = memory.find_thread_by_key(&ana(), "import:test:one").await.unwrap().unwrap();
+        memory.delete_thread(&ana(), imported.id).await.unwrap();
+        assert_eq!(counts(import(memory, &ana(), items()).await), (0, 1, 0));
+        memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
+        assert_eq!(counts(import(memory, &ana(), items()).await), (2, 0, 2), "nothing about the user remains");
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -157,6 +157,8 @@ impl fmt::Display for File {
 pub(super) struct Found {
     pub(super) files: Vec<File>,
     pub(super) skipped: Vec<String>,
+    /// Archives and folders that cannot be read, with the reasons.
+    pub(super) unreadable: Vec<(String, String)>,
 }
 
 /// Finds the given files, and the files in the given folders and archives. Folders are walked in the order of names.
@@ -183,7 +185,7 @@ pub(super) fn find(paths: &[PathBuf], exclusions: &Exclusions) -> Result<Found> 
             }
         }
     }
-    if found.files.is_empty() {
+    if found.files.is_empty() && found.unreadable.is_empty() {
         let failure = Failure::user_error("no data files found in the given paths");
         return Err(failure.hint(format!("supported extensions: {}", EXTENSIONS.join(", "))).into());
     }
@@ -204,7 +206,9 @@ impl Found {
             let kind = entry.file_type()?;
             // Links to folders are not followed, because they may lead to a parent folder.
             if kind.is_dir() {
-                self.walk(&path, exclusions)?;
+                if let Err(error) = self.walk(&path, exclusions) {
+                    self.unreadable.push((path.display().to_string(), format!("cannot read the folder: {error}")));
+                }
             } else if !kind.is_file() && !path.is_file() {
                 self.skipped.push(format!("skipped {}: not a file", path.display()));
             } else if is_history || has_extension(&name, &EXTENSIONS) {
@@ -225,11 +229,7 @@ impl Found {
         let archive = match path.filter(|path| Archive::is_archive(path)).map(Archive::open) {
             None => return self.files.push(file),
             Some(Ok(archive)) => Arc::new(archive),
-            Some(Err(error)) => {
-                // The error is reported together with those of other files.
-                let reason = sentence(&error.into());
-                return self.skipped.push(format!("skipped {file}: {reason}"));
-            }
+            Some(Err(error)) => return self.unreadable.push((file.to_string(), sentence(&error.into()))),
         };
         let mut others = Vec::new();
         for entry in archive.entries() {

@@ -113,6 +113,11 @@ impl<'a> Intake<'a> {
         report.documents_unchanged += u64::from(!is_new);
     }
 
+    /// Counts the file as one without conversations in a known format.
+    pub(super) fn count_unrecognised_file(&self) {
+        self.state.borrow_mut().report.unrecognised_files.push(self.name.clone());
+    }
+
     /// Counts masked secrets and excluded conversations.
     pub(super) fn count(&self, masked: u64, excluded: u64) {
         let report = &mut *self.state.borrow_mut().report;

@@ -21,6 +21,8 @@ pub(crate) struct Report {
     pub(super) problems: Vec<ProblemJson>,
     problem_count: u64,
     files_skipped: u64,
+    /// The files of folders of programs that contain no conversations in a known format.
+    pub(super) unrecognised_files: Vec<String>,
     /// The number of files that have not changed since they were last imported.
     pub(super) files_unchanged: u64,
     /// The numbers of documents in exports that are new in the library, and that it already contains.
@@ -53,6 +55,8 @@ pub(super) struct Counts {
     messages: NewAndKnown,
     #[serde(rename = "documents")]
     records: NewAndKnown,
+    /// Conversations that were imported before and erased since.
+    erased: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -86,6 +90,7 @@ struct ReportJson<'a> {
     counts: Counts,
     files: &'a [FileReport],
     files_unchanged: u64,
+    unrecognised_files: &'a [String],
     documents_added: u64,
     documents_unchanged: u64,
     problem_count: u64,
@@ -129,6 +134,7 @@ impl From<&ImportReport> for Counts {
             forks: NewAndKnown { new: done.forks_created, known: done.forks_found },
             messages: NewAndKnown { new: done.messages_added, known: done.messages_already_there },
             records: NewAndKnown { new: done.records_added, known: done.records_already_there },
+            erased: done.threads_erased,
         }
     }
 }
@@ -216,6 +222,7 @@ impl Report {
             sum.forks.add(counts.forks);
             sum.messages.add(counts.messages);
             sum.records.add(counts.records);
+            sum.erased += counts.erased;
         }
         sum
     }
@@ -230,6 +237,7 @@ impl Report {
                 counts,
                 files,
                 files_unchanged: *files_unchanged,
+                unrecognised_files: &self.unrecognised_files,
                 documents_added: self.documents_added,
                 documents_unchanged: self.documents_unchanged,
                 problem_count,
@@ -260,6 +268,17 @@ impl Report {
             let count = counted(secrets_masked, "possible secret");
             output.note(format_args!("{count} masked; --keep-secrets imports texts as they are"));
         }
+        if let [first, others @ ..] = self.unrecognised_files.as_slice() {
+            let count = counted(self.unrecognised_files.len() as u64, "file");
+            let more = if others.is_empty() { "" } else { ", …" };
+            output.note(format_args!(
+                "{count} without conversations in a known format skipped ({first}{more}); import a file by its name to see why"
+            ));
+        }
+        if counts.erased > 0 {
+            let count = counted(counts.erased, "conversation");
+            output.note(format_args!("{count} erased before, not imported again; --erased imports such conversations"));
+        }
         if conversations_excluded > 0 {
             output.note(format_args!("{} excluded", counted(conversations_excluded, "conversation")));
         }
@@ -271,7 +290,7 @@ impl Report {
 }
 
 fn summary(counts: &Counts, files_unchanged: u64) -> String {
-    let Counts { threads, forks, messages, records } = counts;
+    let Counts { threads, forks, messages, records, .. } = counts;
     let files = counted(files_unchanged, "file");
     let unchanged = match files_unchanged {
         0 => String::new(),

@@ -161,7 +161,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Ok(Status::Done);
     }
     let paths = match all {
-        true => known_places(app, &exclusions, yes)?,
+        true => known_places(app, &exclusions, yes, watch)?,
         false => paths,
     };
     let Found { files, skipped, unreadable } = match files::find(&paths, &exclusions) {
@@ -175,18 +175,20 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         Selection { format, exclusions, keep_secrets, documents, includes_erased: erased, is_quiet: all || watch };
     let import = Import::begin(app, app.open(Purpose::CreateOrWrite).await?.memory, selection)?;
     if watch {
-        return watch::run(&import, &paths).await;
+        return watch::run(&import, (!all).then_some(&paths)).await;
     }
     let report = import.run_with(&files, unreadable).await?;
     report.print(&app.output)?;
     Ok(report.status())
 }
 
-/// Lists the places in which programs keep conversations, and asks whether to import them.
-fn known_places(app: &App, exclusions: &Exclusions, yes: bool) -> Result<Vec<PathBuf>> {
-    let mut places = places::existing();
-    places.retain(|place| !exclusions.matches(&place.path));
-    if places.is_empty() {
+/// Lists the places in which programs keep conversations, and asks whether to import them. It is an error if there are none, unless
+/// they may appear later.
+fn known_places(app: &App, exclusions: &Exclusions, yes: bool, may_appear: bool) -> Result<Vec<PathBuf>> {
+    let places = places::existing(exclusions);
+    if places.is_empty() && may_appear {
+        app.output.note("no conversations from supported programs found on this machine yet");
+    } else if places.is_empty() {
         let failure = Failure::user_error("no conversations from supported programs found on this machine");
         return Err(failure.hint("specify the files: threadkeep import PATH").into());
     }
@@ -341,7 +343,7 @@ impl<'a> Import<'a> {
                 self.import(RowItems::new(database, intake, &self.app.interrupt, self.filter()), intake).await
             }
             // The other databases of editors contain no conversations.
-            Err(_) if origin == Origin::Folder => Ok(()),
+            Err(error) if origin == Origin::Folder && format!("{error:#}").contains("no such table") => Ok(()),
             Err(error) => {
                 intake.report_unreadable_file(&format!("cannot read the database: {error:#}"));
                 Ok(())
@@ -369,7 +371,9 @@ fn database(path: &Path, format: Option<ImportFormat>) -> Option<ImportFormat> {
         Some(ImportFormat::Records(_)) => None,
         Some(database) => Some(database),
         None if !tfl_sqlite::is_database(path) => None,
-        None if cursor::CursorDatabase::is_cursor_database(path) => Some(ImportFormat::Cursor),
+        None if files::is_editor_database(path) || cursor::CursorDatabase::is_cursor_database(path) => {
+            Some(ImportFormat::Cursor)
+        }
         None => Some(ImportFormat::TflSqlite),
     }
 }

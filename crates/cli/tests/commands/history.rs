@@ -413,6 +413,16 @@ fn new_turns_are_imported_once_across_restarts() {
 }
 
 #[test]
+fn programs_that_are_installed_later_are_watched() {
+    let cli = Cli::new();
+    std::fs::create_dir(cli.path(HOME)).unwrap();
+    let _watcher = Watcher::start(&cli);
+    wait_until("the store is created", || cli.store().exists());
+    cli.file(&format!("{HOME}/.codex/sessions/2026/11/25/rollout-x.jsonl"), session("codex.jsonl"));
+    wait_until("the session is imported", || cli.json(&["stats"])["messages"] == 12);
+}
+
+#[test]
 fn services_are_printed_with_absolute_paths() {
     let cli = Cli::new();
     let unit = cli.out(&["import", "--all", "--watch", "--exclude", "client*", "--documents", "--service", "systemd"]);

@@ -49,8 +49,7 @@ impl FileState {
         let state = Self::of(&std::fs::metadata(path).ok()?);
         let mut log = path.as_os_str().to_owned();
         log.push("-wal");
-        let is_database = has_extension(&path.to_string_lossy(), &DATABASE_EXTENSIONS);
-        let log = if is_database { std::fs::metadata(log).ok() } else { None };
+        let log = if is_editor_database(path) { std::fs::metadata(log).ok() } else { None };
         let Some(log) = log.as_ref().map(Self::of) else { return Some(state) };
         Some(Self { bytes: state.bytes + log.bytes, changed_at: state.changed_at.max(log.changed_at) })
     }
@@ -251,6 +250,11 @@ impl Found {
                 .push(format!("{file}: {count} without conversations are not imported ({}{more})", named.join(", ")));
         }
     }
+}
+
+/// Whether a file is a database of an editor, by its name.
+pub(super) fn is_editor_database(path: &Path) -> bool {
+    has_extension(&path.to_string_lossy(), &DATABASE_EXTENSIONS)
 }
 
 fn has_extension(name: &str, extensions: &[&str]) -> bool {

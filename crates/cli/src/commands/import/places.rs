@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::places::{System, variable};
+use super::exclusions::Exclusions;
 
 /// A place with conversations of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,10 +17,10 @@ const EDITORS: [&str; 5] = ["Code", "Code - Insiders", "VSCodium", "Cursor", "Wi
 /// Editor extensions: the name of the program, and the folder of its data.
 const EXTENSIONS: [(&str, &str); 2] = [("Cline", "saoudrizwan.claude-dev"), ("Roo Code", "rooveterinaryinc.roo-cline")];
 
-/// Returns the places that exist.
-pub(super) fn existing() -> Vec<Place> {
+/// Returns the places that exist and are not excluded.
+pub(super) fn existing(exclusions: &Exclusions) -> Vec<Place> {
     let mut places = candidates(System::current(), variable);
-    places.retain(|place| place.path.exists());
+    places.retain(|place| place.path.exists() && !exclusions.matches(&place.path));
     places
 }
 

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::files::{self, File, FileState};
+use super::places;
 use super::{Import, Status, threads_and_messages};
 
 /// The time between checks of the most recently changed files.
@@ -23,7 +24,8 @@ const SEARCH_PAUSE: u32 = 400;
 /// The number of files that are checked between searches.
 const RECENT_FILES: usize = 32;
 
-pub(super) async fn run(import: &Import<'_>, paths: &[PathBuf]) -> Result<Status> {
+/// Watches paths; without paths, the places in which programs keep conversations, also those that appear later.
+pub(super) async fn run(import: &Import<'_>, paths: Option<&Vec<PathBuf>>) -> Result<Status> {
     let (app, exclusions) = (import.app, &import.selection.exclusions);
     // The states of files when they were last imported. A file in an archive has none, and is imported once.
     let mut imported: HashMap<String, Option<FileState>> = HashMap::new();
@@ -34,7 +36,9 @@ pub(super) async fn run(import: &Import<'_>, paths: &[PathBuf]) -> Result<Status
         let is_search = began_at >= next_search;
         if is_search {
             // A folder can be missing temporarily.
-            known = files::find(paths, exclusions).map_or_else(|_| Vec::new(), |found| found.files);
+            let places = || places::existing(exclusions).into_iter().map(|place| place.path).collect();
+            let paths = paths.cloned().unwrap_or_else(places);
+            known = files::find(&paths, exclusions).map_or_else(|_| Vec::new(), |found| found.files);
             known.sort_by_key(|file| std::cmp::Reverse(file.state().map(|state| state.changed_at)));
         } else {
             known.truncate(RECENT_FILES);

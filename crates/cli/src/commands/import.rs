@@ -308,6 +308,9 @@ impl<'a> Import<'a> {
             }
             Err(error @ (FormatError::Unrecognised { .. } | FormatError::Empty)) if file.origin == Origin::Folder => {
                 let found = match error {
+                    FormatError::Unrecognised { found } if is_of_documents(&found) => {
+                        format!(" (found {found}; --documents adds such documents)")
+                    }
                     FormatError::Unrecognised { found } => format!(" (found {found})"),
                     _ => String::new(),
                 };
@@ -363,6 +366,11 @@ impl<'a> Import<'a> {
         intake.on_progress(&done);
         Ok(())
     }
+}
+
+/// Whether the fields of an unknown record are those of a project or of the memory in an export of Claude.
+fn is_of_documents(fields: &str) -> bool {
+    ["`prompt_template`", "`docs`", "`conversations_memory`"].iter().any(|field| fields.contains(field))
 }
 
 /// Returns the kind of a database; `None` if the file is not a database.

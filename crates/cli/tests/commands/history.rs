@@ -295,6 +295,10 @@ fn documents_of_projects_are_added_if_wanted() {
     cli.file("export.zip", archive.finish().unwrap().into_inner());
     let output = cli.run(&["import", "export.zip"]);
     assert_eq!((output.code, output.out.as_str()), (Some(0), "imported 1 thread, 1 message\n"), "{output}");
+    assert!(
+        output.err.contains("projects/p1.json: not a conversation file") && output.err.contains("--documents adds"),
+        "{output}"
+    );
     assert!(cli.json(&["docs", "list"])["documents"].as_array().unwrap().is_empty());
     let output = cli.run(&["import", "export.zip", "--documents"]);
     assert_eq!(output.code, Some(1), "{output}");

@@ -71,6 +71,7 @@ fn all_conversations_on_the_machine_are_listed_and_imported_once() {
     // With other options, everything is read again.
     let again = run_at_home(&cli, &["import", "--all", "--yes", "--keep-secrets"]);
     assert_eq!(again.out, "nothing new: 8 threads, 61 messages already existed\n");
+    assert!(!again.err.contains("changed"), "{again}");
     let empty = Cli::new();
     std::fs::create_dir(empty.path(HOME)).unwrap();
     let nothing = run_at_home(&empty, &["import", "--all", "--yes"]);
@@ -357,6 +358,12 @@ fn a_growing_database_of_cursor_is_imported_once() {
     assert_eq!(import(), "nothing new: 1 file has not changed since the last import\n");
     let hits = cli.json(&["search", "nine", "--in", "cursor"]);
     assert_eq!(hits["hits"].as_array().unwrap().len(), 1);
+    cursor_database(&cli, &[("bubbleId:c:b", r#"{"type":2,"text":"At nine, on Sundays at ten."}"#)]);
+    let changed = run_at_home(&cli, &["import", "--all", "--yes"]);
+    assert!(
+        changed.err.contains("1 message changed since the first import; the text that was imported first is kept"),
+        "{changed}"
+    );
 }
 
 /// A watching process, which is killed at the end of a test.

@@ -1,4 +1,5 @@
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use threadkeep_core::exchange::{ImportedMessage, ImportedThread};
 use threadkeep_core::{
@@ -188,19 +189,24 @@ impl Conversation {
             [Some(MessageRef::Id(message.id)), external].into_iter().flatten()
         });
         let refs: Vec<_> = refs.collect();
-        let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());
+        let (mut by_id, mut by_external_id) = (HashMap::new(), HashMap::new());
         for refs in refs.chunks(limits::PAGE) {
             for message in memory.find_messages(scope, thread, refs).await? {
-                ids.insert(message.id);
-                external_ids.extend(message.external_id);
+                let parts = Arc::new(message.content.parts);
+                by_id.insert(message.id, Arc::clone(&parts));
+                by_external_id.extend(message.external_id.map(|name| (name, parts)));
             }
         }
         let before = chunk.len();
         let mut remaining = chunk;
+        let mut changed = 0;
         remaining.retain(|(_, message)| {
-            let has_known_external_id = message.external_id.as_ref().is_some_and(|name| external_ids.contains(name));
-            !has_known_external_id && !ids.contains(&message.id)
+            let of_external_id = message.external_id.as_ref().and_then(|name| by_external_id.get(name));
+            let known = of_external_id.or_else(|| by_id.get(&message.id));
+            changed += u64::from(known.is_some_and(|parts| **parts != message.content.parts));
+            known.is_none()
         });
+        self.report.messages_changed += changed;
         self.report.messages_already_there += (before - remaining.len()) as u64;
         Ok(remaining)
     }

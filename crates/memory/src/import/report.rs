@@ -18,6 +18,8 @@ pub struct ImportReport {
     pub messages_added: u64,
     /// Number of messages that already existed or had been erased. A message with copies in forks counts once.
     pub messages_already_there: u64,
+    /// Number of messages of conversations without branches that already existed, with another text. They keep it.
+    pub messages_changed: u64,
     /// Number of records that were written.
     pub records_added: u64,
     /// Number of records that already existed.
@@ -72,6 +74,7 @@ impl ImportReport {
         self.forks_found += other.forks_found;
         self.messages_added += other.messages_added;
         self.messages_already_there += other.messages_already_there;
+        self.messages_changed += other.messages_changed;
         self.records_added += other.records_added;
         self.records_already_there += other.records_already_there;
         self.problems.extend(other.problems);

@@ -57,6 +57,8 @@ pub(super) struct Counts {
     records: NewAndKnown,
     /// Conversations that were imported before and erased since.
     erased: u64,
+    /// Messages that already existed, with another text.
+    changed: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, Serialize)]
@@ -135,6 +137,7 @@ impl From<&ImportReport> for Counts {
             messages: NewAndKnown { new: done.messages_added, known: done.messages_already_there },
             records: NewAndKnown { new: done.records_added, known: done.records_already_there },
             erased: done.threads_erased,
+            changed: done.messages_changed,
         }
     }
 }
@@ -223,6 +226,7 @@ impl Report {
             sum.messages.add(counts.messages);
             sum.records.add(counts.records);
             sum.erased += counts.erased;
+            sum.changed += counts.changed;
         }
         sum
     }
@@ -274,6 +278,11 @@ impl Report {
             output.note(format_args!(
                 "{count} without conversations in a known format skipped ({first}{more}); import a file by its name to see why"
             ));
+        }
+        if counts.changed > 0 {
+            let count = counted(counts.changed, "message");
+            output
+                .note(format_args!("{count} changed since the first import; the text that was imported first is kept"));
         }
         if counts.erased > 0 {
             let count = counted(counts.erased, "conversation");

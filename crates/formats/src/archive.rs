@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use flate2::Crc;
 use flate2::read::DeflateDecoder;
 use zip::{CompressionMethod, ZipArchive};
 
@@ -36,6 +37,7 @@ pub struct ArchiveEntry {
     /// Its size in the archive.
     pub packed_bytes: u64,
     start: Option<u64>,
+    checksum: u32,
     method: CompressionMethod,
     is_encrypted: bool,
 }
@@ -71,6 +73,7 @@ impl Archive {
                 name: entry.name().map_err(damaged)?.into_owned(),
                 packed_bytes: entry.compressed_size(),
                 start: entry.data_start(),
+                checksum: entry.crc32(),
                 method: entry.compression(),
                 is_encrypted: entry.encrypted(),
             });
@@ -119,7 +122,26 @@ impl Archive {
             CompressionMethod::Deflated => Box::new(DeflateDecoder::new(packed)),
             method => return unreadable(format!("a file with an unsupported compression method ({method})")),
         };
-        Ok(Box::new(Bounded { text, remaining: Arc::clone(&self.remaining) }))
+        let bounded = Bounded { text, remaining: Arc::clone(&self.remaining) };
+        Ok(Box::new(Checked { text: bounded, checksum: Crc::new(), expected: entry.checksum }))
+    }
+}
+
+/// Compares the checksum at the end. What was read before is then imported already, but the damage is reported.
+struct Checked {
+    text: Bounded,
+    checksum: Crc,
+    expected: u32,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.text.read(buffer)?;
+        self.checksum.update(&buffer[..read]);
+        if read == 0 && !buffer.is_empty() && self.checksum.sum() != self.expected {
+            return Err(io::Error::other("the archive is damaged: the checksum of the file is wrong"));
+        }
+        Ok(read)
     }
 }
 

@@ -125,9 +125,22 @@ fn message(line: &mut Fields<'_>) -> Result<Content, Rejection> {
     Ok(content)
 }
 
+/// Returns the text of a message that the user sent while the model was working.
+fn queued_prompt(line: &Fields<'_>) -> Option<String> {
+    let mut attachment = Fields::read(line.get("attachment")?).ok()?;
+    let is_prompt = attachment.take_text("type").ok()?.as_deref() == Some("queued_command");
+    attachment.take_text("prompt").ok()?.filter(|prompt| is_prompt && !prompt.trim().is_empty())
+}
+
 /// Converts a line that is not a message of the user or the model.
 fn event(record: &Record, line: &mut Fields<'_>) -> Result<Content, Rejection> {
     let mut content = Content::empty(Role::System);
+    if let Some(prompt) = queued_prompt(line) {
+        content.role = Role::User;
+        content.parts.push(Part::Text(prompt));
+        copy_metadata(line, &LINE_METADATA, &mut content.metadata)?;
+        return Ok(content);
+    }
     content.parts.push(match line.get("content").and_then(|json| fields::text(json).ok()) {
         Some(text) => Part::Text(text),
         None => {

@@ -56,6 +56,25 @@ fn an_archive_that_expands_too_much_ends_with_an_error() {
 }
 
 #[test]
+fn a_wrong_checksum_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("export.zip");
+    let mut writer = zip::ZipWriter::new(std::fs::File::create(&path).unwrap());
+    let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
+    writer.start_file("chats.jsonl", stored).unwrap();
+    writer.write_all(b"{\"messages\":[{\"role\":\"user\",\"content\":\"The pier opens at nine.\"}]}\n").unwrap();
+    writer.finish().unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes.windows(4).position(|word| word == b"nine").unwrap();
+    bytes[at] = b'm';
+    std::fs::write(&path, bytes).unwrap();
+    let archive = Archive::open(&path).unwrap();
+    let errors: Vec<_> = archive.read(&archive.entries()[0], None).unwrap().filter_map(Result::err).collect();
+    let source = std::error::Error::source(&errors[0]).unwrap().to_string();
+    assert_eq!((errors.len(), source.as_str()), (1, "the archive is damaged: the checksum of the file is wrong"));
+}
+
+#[test]
 fn damaged_archives_are_reported() {
     let (_folder, path) = archive(&[("conversations.json", &fixture("chatgpt.json"))]);
     let bytes = std::fs::read(&path).unwrap();

@@ -18,6 +18,14 @@ fn text(uuid: &str) -> String {
 }
 
 #[test]
+fn a_message_that_was_sent_while_the_model_was_working_is_the_users() {
+    let queued = r#"{"type":"attachment","uuid":"q","sessionId":"s","attachment":{"type":"queued_command","prompt":"Also check the tide.","commandMode":"prompt"}}"#;
+    let items = items(format!("{}\n{queued}\n", text("a")), None);
+    let content = &messages(&items)[1].content;
+    assert_eq!((content.role, content.plain_text().into_owned()), (Role::User, "Also check the tide.".to_owned()));
+}
+
+#[test]
 fn each_kind_of_content_is_read() {
     let items = items(session(), None);
     let contents: Vec<_> = messages(&items).iter().map(|message| &message.content).collect();

@@ -127,7 +127,7 @@ impl OfflineEngine {
     }
 }
 
-/// Stops a turn when any tab requests it. Never ends.
+/// Waits for a stop request from any tab, then stops the turn. Does not return.
 async fn stop_on_request(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str, stop: &Stop) -> Infallible {
     wait_for_stop_request(memory, scope, thread, turn).await;
     stop.stop();

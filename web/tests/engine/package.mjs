@@ -545,10 +545,10 @@ async function fullDiskIsReported() {
 async function measure() {
   const module = await readFile(join(/** @type {string} */ (folder), "threadkeep_browser_bg.wasm"));
   console.log(`module: ${module.length} bytes, ${gzipSync(module, { level: 9 }).length} bytes with gzip`);
-  const page = await openTab();
   for (const durability of ["strict", "relaxed"]) {
+    const tab = await openTab();
     const times = await inTab(
-      page,
+      tab,
       async (tk, durability) => {
         const store = await tk.Threadkeep.open({ database: `measure-${durability}`, durability });
         const { id } = await store.openThread();
@@ -563,7 +563,10 @@ async function measure() {
       durability,
     );
     console.log(`append, ${durability}: ${quantiles(times)}`);
+    console.log(`  the same reads and writes by hand: ${quantiles(await inTab(tab, appendByHand, durability))}`);
+    await tab.close();
   }
+  const page = await openTab();
   for (const messages of [16, 1_000, 100_000]) {
     const times = await inTab(
       page,
@@ -588,6 +591,38 @@ async function measure() {
     console.log(`newest 16 of ${messages}: ${quantiles(times)}`);
   }
   await page.close();
+}
+
+/**
+ * Makes the reads and writes of an append with IndexedDB alone, and returns how long each took.
+ *
+ * @param {any} _
+ * @param {IDBTransactionDurability} durability
+ */
+async function appendByHand(_, durability) {
+  const open = indexedDB.open(`by-hand-${durability}`, 1);
+  open.onupgradeneeded = () => open.result.createObjectStore("rows").createIndex("index", "keys", { multiEntry: true });
+  await new Promise((done) => (open.onsuccess = done));
+  const text = (/** @type {number} */ length) => "x".repeat(length);
+  const times = [];
+  for (let number = 0; number < 500; number += 1) {
+    const began = performance.now();
+    await new Promise((done) => {
+      const transaction = open.result.transaction("rows", "readwrite", { durability });
+      const rows = transaction.objectStore("rows");
+      const reads = [rows.get("thread"), rows.get("counters"), rows.index("index").getAll(`key ${number}`), rows.index("index").get(`id ${number}`)];
+      transaction.oncomplete = done;
+      /** @type {IDBRequest} */ (reads.at(-1)).onsuccess = () => {
+        rows.put({ text: text(20) }, "counters");
+        rows.put({ text: text(400), keys: [`id ${number}`, "word"] }, `message ${number}`);
+        rows.put({ text: text(300), keys: ["created", `updated ${number}`, `changed ${number}`] }, "thread");
+        rows.put({ text: text(150), keys: [`key ${number}`] }, `commit ${number}`);
+        transaction.commit();
+      };
+    });
+    times.push(performance.now() - began);
+  }
+  return times;
 }
 
 /** @param {number[]} times In milliseconds. */

@@ -92,6 +92,13 @@ async fn dialogues_of_the_thirteenth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-13.json"), least_percent: 91 })).await;
 }
 
+/// 192 of 218 required turns passed at the first run, 2 of the others because of the test's own Slack, and with 3 wrong requests, which
+/// are fixed.
+#[tokio::test]
+async fn dialogues_of_the_fourteenth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-14.json"), least_percent: 97 })).await;
+}
+
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.
 #[tokio::test]
 async fn dialogues_written_beside_the_code_pass() {

@@ -160,9 +160,18 @@ pub(super) const MEANINGS: &[(&[&str], &str)] = &[
 
 /// Returns the newest change of the conversation, with its exchange.
 pub(super) fn last_change(conversation: &Conversation) -> Option<(&Exchange, Option<&Requested>, Option<&Step>)> {
+    last_change_of(conversation, &|_| true)
+}
+
+/// Like [`last_change`], of the changes for which `is_meant` returns true.
+pub(super) fn last_change_of<'a>(
+    conversation: &'a Conversation,
+    is_meant: &dyn Fn(&Command) -> bool,
+) -> Option<(&'a Exchange, Option<&'a Requested>, Option<&'a Step>)> {
     conversation.earlier.iter().rev().find_map(|exchange| {
-        let step = exchange.steps.iter().rev().find(|step| !step.command.verb.is_read());
-        let requested = exchange.requested.last();
+        let mut steps = exchange.steps.iter().rev();
+        let step = steps.find(|step| !step.command.verb.is_read() && is_meant(&step.command));
+        let requested = exchange.requested.iter().rev().find(|requested| is_meant(&requested.command));
         (step.is_some() || requested.is_some()).then_some((exchange, requested, step))
     })
 }

@@ -28,7 +28,7 @@ use super::words::{Act, Lexicon, Reading, read, without_ruled_out};
 use again::{another_number, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::{amended, kept_after_cancel};
-use requests::{LATER, is_several_requests, read_request, several};
+use requests::{LATER, change_and_look, is_several_requests, read_request, several};
 use rewording::{of_listed_kind, with_kind_of_name, with_node_emptied, with_other_extreme, with_place_spoken_of};
 
 /// The next step of a turn.
@@ -153,6 +153,9 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
         return next;
     }
     if let Some(next) = several(message, conversation, &lexicon) {
+        return next;
+    }
+    if let Some(next) = change_and_look(message, conversation, &lexicon) {
         return next;
     }
     if let Some(next) = all::several_reads(message, conversation, &lexicon) {
@@ -280,7 +283,7 @@ impl Planner<'_> {
     }
 
     fn wanted(&self) -> Next {
-        if let Some(next) = self.same_question() {
+        if let Some(next) = self.same_question().or_else(|| self.was_done()).or_else(|| self.in_last_log()) {
             return next;
         }
         if self.reading.verb.is_none_or(Verb::is_read) || self.reading.act == Some(Act::Spoken) {

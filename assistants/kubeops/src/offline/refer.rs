@@ -117,6 +117,9 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
     if pick == Pick::Fresh {
         return newly_listed(conversation, verb);
     }
+    if let Pick::Done(done) = pick {
+        return last_of_command(conversation, done, verb);
+    }
     if pick == Pick::Other {
         return other(conversation, lists, reading, verb);
     }
@@ -146,7 +149,7 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
             let some = list.iter().skip(skipped).take(count);
             return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
-        Pick::Other | Pick::Before | Pick::Fresh => None,
+        Pick::Other | Pick::Before | Pick::Fresh | Pick::Done(_) => None,
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
@@ -164,6 +167,17 @@ fn before(conversation: &Conversation, verb: Verb) -> Found {
     let Some(last) = singles.next() else { return Found::None };
     let earlier = singles.find(|object| object.name != last.name || object.namespace != last.namespace);
     Found::of(earlier.iter().filter_map(|object| fitting(object, verb, None)).collect())
+}
+
+/// Returns the object to which a command was applied last.
+fn last_of_command(conversation: &Conversation, done: Verb, verb: Verb) -> Found {
+    let is_done = |exchange: &&Exchange| {
+        let steps = exchange.steps.iter().map(|step| &step.command);
+        let mut commands = steps.chain(exchange.requested.iter().map(|requested| &requested.command));
+        commands.any(|command| command.verb == done && command.name.is_some())
+    };
+    let found = conversation.earlier.iter().rev().find(is_done).map(subjects).unwrap_or_default();
+    Found::of(unique(found.iter().filter_map(|object| fitting(object, verb, None)).collect()))
 }
 
 /// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.

@@ -145,6 +145,8 @@ pub(super) enum Pick {
     Before,
     /// The one that earlier answers did not show: "the new one".
     Fresh,
+    /// The one to which a command was applied: "the one you described".
+    Done(Verb),
 }
 
 /// Reads a message.

@@ -190,7 +190,8 @@ impl Script {
             on => on.strip_prefix("approval:").unwrap().parse::<usize>().unwrap() - 1,
         };
         let by = reaction["by"].as_str().unwrap();
-        if by == "U03MALLORY" {
+        // Someone outside the workspace, and the assistant's own user.
+        if matches!(by, "U03MALLORY" | "U0BOT") {
             return None;
         }
         let asked = self.asked.get(at)?;

@@ -11,6 +11,11 @@ use crate::offline::words::Act;
 
 use super::{Next, Planner, reply};
 
+/// Longer words of a question are looked for in a log.
+const MIN_WORD_OF_LOG: usize = 5;
+/// The maximum number of lines of a log that answer a question.
+const MAX_LINES: usize = 5;
+
 impl Planner<'_> {
     /// Says whether the object that was deleted is gone, as the list of this turn shows.
     pub(super) fn deletion_report(&self) -> Option<String> {
@@ -30,7 +35,39 @@ impl Planner<'_> {
 
     /// "Did it work?": from the conversation, or from a look at the object.
     pub(super) fn outcome(&self) -> Next {
-        let Some((_, requested, step)) = answers::last_change(self.conversation) else {
+        self.outcome_of(&|_| true)
+    }
+
+    /// "So was the scheduler restarted?": the outcome of the newest change of this kind that was requested for the object. `None` if none
+    /// was.
+    pub(super) fn was_done(&self) -> Option<Next> {
+        const DONE: [(&str, Verb); 11] = [
+            ("restarted", Verb::RolloutRestart),
+            ("scaled", Verb::Scale),
+            ("deleted", Verb::Delete),
+            ("removed", Verb::Delete),
+            ("updated", Verb::SetImage),
+            ("upgraded", Verb::SetImage),
+            ("changed", Verb::SetImage),
+            ("rolled", Verb::RolloutUndo),
+            ("cordoned", Verb::Cordon),
+            ("uncordoned", Verb::Uncordon),
+            ("drained", Verb::Drain),
+        ];
+        let reading = &self.reading;
+        let [name] = &reading.names[..] else { return None };
+        let (_, verb) = DONE.iter().find(|(word, _)| reading.has(word))?;
+        let asks = reading.asks() && reading.has_any(&["was", "were", "has", "have", "is"]) && !reading.counts;
+        let is_meant = |command: &Command| {
+            let fit = command.name.as_ref().and_then(|own| crate::cluster::likeness(own, name));
+            command.verb == *verb && fit.is_some_and(|fit| fit < 3)
+        };
+        answers::last_change_of(self.conversation, &is_meant).filter(|_| asks)?;
+        Some(self.outcome_of(&is_meant))
+    }
+
+    fn outcome_of(&self, is_meant: &dyn Fn(&Command) -> bool) -> Next {
+        let Some((_, requested, step)) = answers::last_change_of(self.conversation, is_meant) else {
             return match refer::focus(self.conversation, Verb::Get, None, None) {
                 Found::One(object) => Next::Run(vec![self.command(Verb::Get, &object)]),
                 _ => reply(answers::NOTHING_BEFORE),
@@ -57,6 +94,36 @@ impl Planner<'_> {
             Some(Step { command, .. }) => Next::Run(vec![answers::verification(command)]),
             None => reply("The request was decided, and its result is not known yet."),
         }
+    }
+
+    /// "Which variable is missing?", after a log: its lines that have words of the question. The log is read again, because its text is not
+    /// kept with the conversation.
+    pub(super) fn in_last_log(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let is_open = reading.names.is_empty()
+            && reading.kind.is_none()
+            && reading.namespace.is_none()
+            && reading.pick.is_none()
+            && reading.act.is_none()
+            && !reading.pronoun
+            && matches!(reading.verb, None | Some(Verb::Get));
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
+        let is_log = |step: &&Step| step.command.verb == Verb::Logs;
+        let log = last.steps.iter().find(is_log).filter(|_| is_open && reading.unknown > 0 && reading.asks())?;
+        let Some(now) = self.conversation.steps.iter().find(is_log) else {
+            return Some(Next::Run(vec![log.command.clone()]));
+        };
+        let text = now.outcome.as_ref().map_or("", |outcome| &outcome.text);
+        let is_of_question = |line: &&str| {
+            let line = line.to_lowercase();
+            reading.words.iter().any(|word| word.len() > MIN_WORD_OF_LOG && line.contains(&**word))
+        };
+        let lines: Vec<&str> = text.lines().skip(1).filter(is_of_question).take(MAX_LINES).collect();
+        Some(if lines.is_empty() {
+            reply(format!("The log has no line with these words.\n{}", answers::of_steps(&[now])))
+        } else {
+            reply(format!("The log says:\n```\n{}\n```", lines.join("\n")))
+        })
     }
 
     /// "Same in production": the change that was requested last, or else what was read last.

@@ -4,7 +4,7 @@ use crate::command::{Command, Verb};
 use crate::conversation::Conversation;
 use crate::offline::words::{Act, Lexicon, Reading, is_change_phrase, read};
 
-use super::{Next, Planner, reply};
+use super::{Next, Planner, next_step, reply};
 
 pub(super) const LATER: &str = "I cannot change or look at something later or by myself, and I cannot remind anyone, so I requested nothing. Ask again when it is time.";
 
@@ -48,6 +48,52 @@ pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexi
         readings.iter_mut().for_each(|reading| reading.namespace = Some(only.clone()));
     }
     Some(all_of(readings, conversation))
+}
+
+/// "Restart waf, and tell me the gateway image": a change of one object, and a question about another. The answer follows the decision
+/// about the change. `None` for other messages.
+pub(super) fn change_and_look(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
+    const LOOKS: [&str; 12] = [
+        "tell me",
+        "show me",
+        "show",
+        "list",
+        "what",
+        "whats",
+        "which",
+        "how many",
+        "give me the",
+        "describe",
+        "is",
+        "are",
+    ];
+    let words: Vec<&str> = message.split_whitespace().collect();
+    let plain: Vec<String> =
+        words.iter().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()).collect();
+    let begins_look = |at: usize| {
+        let rest = format!("{} ", plain[at..].join(" "));
+        LOOKS.iter().any(|phrase| rest.starts_with(&format!("{phrase} ")))
+    };
+    let at = (2..words.len()).find(|at| plain[at - 1] == "and" && begins_look(*at))?;
+    let (change, look) = (words[..at - 1].join(" "), words[at..].join(" "));
+    let (changing, looking) = (read(&change, lexicon), read(&look, lexicon));
+    let is_change = changing.verb.is_some_and(|verb| !verb.is_read()) && changing.act.is_none();
+    let is_about_one = changing.names.len() == 1 || changing.names.is_empty() && changing.pronoun;
+    let is_look = looking.verb.is_none_or(Verb::is_read) && looking.act.is_none() && looking.change_verbs().is_empty();
+    let is_other = looking.names.len() == 1 && looking.names != changing.names && !looking.pronoun;
+    let is_later =
+        ["once", "when", "after"].iter().any(|word| looking.has(word) && looking.has_any(&["done", "is", "its"]));
+    if !is_change || !is_about_one || !is_look || !is_other || is_later || changing.has_condition() {
+        return None;
+    }
+    let has_changed = conversation.steps.iter().any(|step| !step.command.verb.is_read());
+    let (first, second) = (next_step(&change, conversation), next_step(&look, conversation));
+    Some(match (first, second) {
+        (run @ Next::Run(_), _) if !has_changed => run,
+        (Next::Reply(done), Next::Reply(seen)) => reply(format!("{done}\n\n{seen}")),
+        (_, run @ Next::Run(_)) => run,
+        (run @ Next::Run(_), _) => run,
+    })
 }
 
 /// Plans several changes together, or returns the question or read that one of them needs.
@@ -103,7 +149,13 @@ fn with_own_values(message: &str, whole: &Reading, lexicon: &Lexicon) -> Option<
     };
     let has_value = |reading: &Reading| value(reading) != value(&Reading::default());
     let (mut readings, mut waiting): (Vec<Reading>, Vec<Reading>) = (Vec::new(), Vec::new());
-    for part in parts.iter().map(|part| read(part, lexicon)) {
+    // "And bot to 1" is read with the verb before it.
+    let with_verb = |part: &String| {
+        let own = read(part, lexicon);
+        let word = if verb == Verb::Scale { "scale" } else { "set" };
+        if own.verb.is_some() && !own.names.is_empty() { own } else { read(&format!("{word} {part}"), lexicon) }
+    };
+    for part in parts.iter().map(with_verb) {
         if has_value(&part) && !part.names.is_empty() {
             // "Web and api to 3": a value also counts for the objects named before it.
             for named in waiting.drain(..) {

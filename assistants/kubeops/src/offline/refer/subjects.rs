@@ -4,9 +4,9 @@ use crate::cluster::{ObjectSummary, Outcome};
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::kinds::{Kind, WORKLOADS};
-use crate::offline::words::{Act, Lexicon, read, words_of};
+use crate::offline::words::{Act, Lexicon, Pick, Reading, State, read, words_of};
 
-use super::{Found, fitting, known, unique};
+use super::{Found, fitting, known, picked, unique};
 
 /// Returns the object of a command.
 fn of_command(command: &Command, objects: &[ObjectSummary]) -> Option<ObjectSummary> {
@@ -175,10 +175,26 @@ fn narrowed(
             return vec![workload.clone()];
         }
     }
+    let question = read(&exchange.said, &Lexicon::of(conversation));
     // "Which deployment has the fewest replicas?"
-    if let Some(state) = read(&exchange.said, &Lexicon::of(conversation)).state.filter(|state| state.is_superlative()) {
+    if let Some(state) = question.state.filter(|state| state.is_superlative()) {
         let found = state.filter(&objects);
         return if found.len() == 1 { found } else { objects };
+    }
+    // "How often has the second restarted?"
+    if let Some(pick) = question.pick
+        && let Found::One(asked) = picked_before(conversation, exchange, pick, &question)
+        && objects.contains(&asked)
+    {
+        return vec![asked];
+    }
+    // "Is one of them not fully up?"
+    let is_problem = question.unhealthy || question.state.is_some_and(|state| state.filter(&objects).len() == 1);
+    if is_problem && objects.iter().all(|object| object.kind != "pods") {
+        let found = question.state.unwrap_or(State::Unhealthy).filter(&objects);
+        if found.len() == 1 {
+            return found;
+        }
     }
     let said = exchange.said.to_lowercase();
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
@@ -216,6 +232,13 @@ fn narrowed(
         None
     };
     found.unwrap_or(objects)
+}
+
+/// Returns the object that a question of an earlier exchange picked from a list before it.
+fn picked_before(conversation: &Conversation, exchange: &Exchange, pick: Pick, question: &Reading) -> Found {
+    let mut before = conversation.clone();
+    before.earlier.truncate(conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange)).unwrap_or(0));
+    picked(&before, pick, question, Verb::Describe)
 }
 
 /// Returns the workload of the newest exchange about one that fits: "move it to api:3.2.0" means one that runs `api`.

@@ -150,7 +150,9 @@ impl Reading {
                     .iter()
                     .any(|word| self.words.first().is_some_and(|first| first == word));
         let asks_outcome = OUTCOMES.iter().any(|phrase| self.says(phrase)) && !self.counts_restarts();
-        if self.names.is_empty() && (is_question_of_it || is_participle) || asks_outcome && self.namespace.is_none() {
+        if self.names.is_empty() && (is_question_of_it || is_participle || self.asks_for_change_to_end())
+            || asks_outcome && self.namespace.is_none()
+        {
             return Some(Act::Outcome);
         }
         if ["not the same", "isnt the same", "arent the same", "not equal", "not identical"]
@@ -161,6 +163,8 @@ impl Reading {
             return Some(Act::Compare);
         }
         if self.has_any(&[
+            "disagree",
+            "disagrees",
             "differ",
             "differs",
             "different",
@@ -245,6 +249,44 @@ impl Reading {
             return Some(Act::Why);
         }
         self.social_act(joined, &starts, is_plain, short)
+    }
+
+    /// "Did the update go through?"
+    fn asks_for_change_to_end(&self) -> bool {
+        const CHANGES: [&str; 12] = [
+            "update",
+            "upgrade",
+            "downgrade",
+            "restart",
+            "rollout",
+            "rollback",
+            "change",
+            "scaling",
+            "deletion",
+            "scale",
+            "deploy",
+            "drain",
+        ];
+        const ENDS: [&str; 12] = [
+            "through",
+            "work",
+            "worked",
+            "succeed",
+            "succeeded",
+            "finish",
+            "finished",
+            "happen",
+            "happened",
+            "complete",
+            "completed",
+            "successful",
+        ];
+        let first = self.words.iter().find(|word| !matches!(&***word, "so" | "and" | "ok" | "but" | "well"));
+        let is_question = first.is_some_and(|word| matches!(&**word, "did" | "was" | "has" | "is" | "were"));
+        let names_change = self.words.windows(2).any(|pair| {
+            matches!(&*pair[0], "the" | "that" | "this" | "my" | "your" | "our") && CHANGES.contains(&&*pair[1])
+        });
+        is_question && names_change && self.has_any(&ENDS)
     }
 
     /// "No one delete anything", "don't run it": a message that forbids something requests nothing.

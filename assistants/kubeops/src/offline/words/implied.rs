@@ -288,7 +288,7 @@ impl Reading {
                 "eater",
                 "load",
             ])
-            && !self.has_any(&["limit", "limits", "request", "requests"])
+            && !self.has_any(&["limit", "limits", "request", "requests", "allowed", "may"])
         {
             self.verb = Some(Verb::Top);
         } else if is_weak

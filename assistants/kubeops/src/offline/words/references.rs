@@ -7,6 +7,28 @@ use super::vocabulary::{is_candidate, is_ordinary};
 use super::{Lexicon, Pick, Reading};
 
 impl Reading {
+    /// "The one you described before": the command that was applied to the object that is meant.
+    fn verb_of_one(&self) -> Option<Verb> {
+        const DONE: [(&str, Verb); 9] = [
+            ("described", Verb::Describe),
+            ("restarted", Verb::RolloutRestart),
+            ("scaled", Verb::Scale),
+            ("deleted", Verb::Delete),
+            ("updated", Verb::SetImage),
+            ("upgraded", Verb::SetImage),
+            ("cordoned", Verb::Cordon),
+            ("drained", Verb::Drain),
+            ("labelled", Verb::Label),
+        ];
+        let is_filler = |word: &str| matches!(word, "that" | "which" | "just" | "already");
+        let at = (1..self.words.len()).find(|at| self.word(*at) == "one" && self.word(*at - 1) == "the")?;
+        let rest: Vec<&str> =
+            self.words[at + 1..].iter().map(String::as_str).filter(|word| !is_filler(word)).take(2).collect();
+        let [who, done] = rest[..] else { return None };
+        let found = DONE.iter().find(|(word, _)| *word == done).map(|(_, verb)| *verb);
+        found.filter(|_| matches!(who, "you" | "we" | "i" | "u"))
+    }
+
     pub(super) fn read_references(&mut self, joined: &str, used: &mut [bool]) {
         const ORDINALS: [(&str, Pick); 14] = [
             ("first", Pick::At(0)),
@@ -71,6 +93,12 @@ impl Reading {
                             | "runs"
                             | "say"
                             | "says"
+                            | "restarted"
+                            | "restart"
+                            | "crashed"
+                            | "crash"
+                            | "failed"
+                            | "fail"
                     ))
             {
                 let pick = match (*pick, count_of(next)) {
@@ -95,6 +123,9 @@ impl Reading {
         if is_before && self.pick.is_none() && self.verb != Some(Verb::RolloutUndo) {
             self.pick = Some(Pick::Before);
             self.previous = false;
+        }
+        if let Some(verb) = self.verb_of_one().filter(|_| self.pick.is_none()) {
+            self.pick = Some(Pick::Done(verb));
         }
         // "Logs of the new one": the pod that replaced another one.
         let is_fresh = ["new one", "new pod", "newest one", "newest pod", "fresh one", "fresh pod", "replacement"]

@@ -141,6 +141,9 @@ impl Reading {
                 found = match number {
                     _ if restarts && is_most => Some(State::MostRestarted),
                     Some(number) if restarts => Some(State::Restarted(number.into())),
+                    _ if restarts && (at + 2..end).any(|at| matches!(self.word(at), "never" | "not" | "no")) => {
+                        Some(State::Restarted(0))
+                    }
                     _ if restarts => Some(State::MostRestarted),
                     _ => (at + 2..(at + 6).min(end)).find_map(state_at),
                 };
@@ -178,6 +181,10 @@ impl Reading {
             self.has_any(&["least", "fewest", "lowest", "minimum", "fewer", "lower"]) && self.number_is_absent();
         let is_about_restarts = self.words.iter().any(|word| word.starts_with("restart"));
         let is_about_replicas = self.has_any(&["replicas", "copies", "instances"]);
+        let is_never = ["never", "not", "didnt", "hasnt", "havent", "no"].iter().any(|word| self.has(word));
+        if asks_which && is_about_restarts && is_never && self.number_is_absent() {
+            return Some(State::Restarted(0));
+        }
         match (asks_which, is_most, is_least) {
             (true, true, false) if is_about_restarts => Some(State::MostRestarted),
             (true, false, true) if is_about_restarts => Some(State::LeastRestarted),

@@ -117,6 +117,9 @@ pub(super) fn with_letters_joined(words: Vec<String>) -> Vec<String> {
 /// Corrects the spelling of a command word.
 pub(super) fn spelled(word: String, lexicon: &Lexicon) -> String {
     let lower = word.to_lowercase();
+    if super::number_of(&lower).is_some() {
+        return word;
+    }
     if lexicon.is_complete() && lexicon.linked(&lower).is_some() || lexicon.has_namespace(&lower) {
         return word;
     }

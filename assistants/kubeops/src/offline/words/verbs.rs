@@ -154,7 +154,6 @@ impl Reading {
             "evicted",
             "oomkilled",
             "imagepullbackoff",
-            "wrong",
             "trouble",
             "issues",
             "stuck",
@@ -162,7 +161,8 @@ impl Reading {
             "unhappy",
             "flapping",
             "dying",
-        ]) || self.says("whats down")
+        ]) || self.names_wrong()
+            || self.says("whats down")
             || self.says("what is down")
             || self.says("not running")
             || [
@@ -178,6 +178,9 @@ impl Reading {
             ]
             .iter()
             .any(|phrase| self.says(phrase))
+            || ["not up", "not fully up", "not fully ready", "not all ready", "isnt up", "arent up", "not all up"]
+                .iter()
+                .any(|phrase| self.says(phrase))
             || self.says("not ready")
             || self.says("not healthy");
         self.counts = self.says("how many") || self.says("number of");
@@ -214,6 +217,27 @@ impl Reading {
             .iter()
             .any(|phrase| self.says(phrase));
         self.imply_verb();
+    }
+
+    /// "What's wrong with it?", but not "wrong namespace", which corrects the message before.
+    fn names_wrong(&self) -> bool {
+        const MISTAKEN: [&str; 14] = [
+            "namespace",
+            "ns",
+            "environment",
+            "env",
+            "cluster",
+            "one",
+            "pod",
+            "deployment",
+            "name",
+            "word",
+            "place",
+            "channel",
+            "thread",
+            "way",
+        ];
+        (0..self.words.len()).any(|at| self.word(at) == "wrong" && !MISTAKEN.contains(&self.word(at + 1)))
     }
 
     /// Whether a message has the words of a change, also as a noun: "cancel the restart".

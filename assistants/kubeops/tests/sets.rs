@@ -99,6 +99,12 @@ async fn dialogues_of_the_fourteenth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-14.json"), least_percent: 97 })).await;
 }
 
+/// 186 of 207 required turns passed at the first run, with 2 wrong requests, which are fixed.
+#[tokio::test]
+async fn dialogues_of_the_fifteenth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-15.json"), least_percent: 97 })).await;
+}
+
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.
 #[tokio::test]
 async fn dialogues_written_beside_the_code_pass() {

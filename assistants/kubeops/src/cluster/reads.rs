@@ -100,7 +100,7 @@ impl Cluster {
             return Ok(Outcome { command, text, objects });
         }
         let objects = items.iter().take(MAX_LINES).map(|item| summarise(&kind, item)).collect();
-        let mut text = list_text(&kind, &command, &items);
+        let mut text = list_text(&kind, &command, &items, count);
         if items.is_empty() && command.namespace.as_deref() == Some(self.default_namespace()) {
             text.push_str(&self.elsewhere(&kind, &command).await?);
         }
@@ -493,7 +493,8 @@ pub(crate) fn place(kind: &Kind, command: &Command) -> String {
     }
 }
 
-fn list_text(kind: &Kind, command: &Command, items: &[Value]) -> String {
+/// Puts a list into words. `total` is the number of objects before those without problems were left out.
+fn list_text(kind: &Kind, command: &Command, items: &[Value], total: usize) -> String {
     let place = place(kind, command);
     let like = command.like.as_ref().map(|like| format!(" like {like}")).unwrap_or_default();
     let problem = if command.unhealthy { " with problems" } else { "" };
@@ -504,6 +505,14 @@ fn list_text(kind: &Kind, command: &Command, items: &[Value]) -> String {
         items.iter().take(MAX_LINES).map(|item| line(kind, item, command.namespace.is_none())).collect();
     let rest = items.len().saturating_sub(MAX_LINES);
     let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
+    if items.len() < total {
+        return format!(
+            "{} of the {total} {}{like}{place} have problems:\n{}{rest}",
+            items.len(),
+            kind.plural,
+            lines.join("\n")
+        );
+    }
     if let [_] = items {
         return format!("There is 1 {}{like}{problem}{place}:\n{}", kind.singular, lines.join("\n"));
     }

@@ -208,15 +208,17 @@ pub(super) fn superlative(state: State, steps: &[&Step]) -> Option<String> {
     }
 }
 
+/// Names an object: "deployment web in shop".
+pub(super) fn label(object: &ObjectSummary) -> String {
+    let kind = Kind::find(&object.kind).map_or_else(|| object.kind.clone(), |kind| kind.singular);
+    let namespace = if object.namespace.is_empty() { String::new() } else { format!(" in {}", object.namespace) };
+    format!("{kind} {}{namespace}", object.name)
+}
+
 /// Asks which of several objects is meant.
 pub(super) fn ask_which(objects: &[ObjectSummary]) -> String {
-    let describe = |object: &ObjectSummary| {
-        let kind = Kind::find(&object.kind).map_or_else(|| object.kind.clone(), |kind| kind.singular);
-        let namespace = if object.namespace.is_empty() { String::new() } else { format!(" in {}", object.namespace) };
-        format!("{kind} {}{namespace}", object.name)
-    };
     let entries: Vec<String> =
-        objects.iter().take(10).enumerate().map(|(at, object)| format!("{}. {}", at + 1, describe(object))).collect();
+        objects.iter().take(10).enumerate().map(|(at, object)| format!("{}. {}", at + 1, label(object))).collect();
     format!("Several objects fit:\n{}\nWhich one do you mean?", entries.join("\n"))
 }
 

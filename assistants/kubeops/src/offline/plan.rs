@@ -18,13 +18,15 @@ mod requests;
 mod rewording;
 mod targets;
 
+use threadkeep::agent::ApprovalState;
+
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Step};
 
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Reading, read, without_ruled_out};
+use super::words::{Act, Lexicon, Reading, chained_program, read, without_ruled_out};
 use again::{another_number, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::{amended, kept_after_cancel};
@@ -142,10 +144,18 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
 
 fn planned_step(message: &str, conversation: &Conversation) -> Next {
     let lexicon = Lexicon::of(conversation);
-    if let Some(answer) = how_to::how_to(&read(message, &lexicon)) {
-        return answer;
+    if let Some(program) = chained_program(message) {
+        return reply(format!(
+            "I requested nothing: `{program}` is for a shell, and I do not run one. Please send the request for the cluster alone."
+        ));
     }
     let whole = read(message, &lexicon);
+    if let Some(answer) = how_to::how_to(&whole) {
+        return (Planner { conversation, reading: whole }).command_line().unwrap_or(answer);
+    }
+    if let Some(answer) = (Planner { conversation, reading: whole.clone() }).last_subject() {
+        return answer;
+    }
     if let Some(answer) = approvals::about_approvals(&whole, conversation) {
         return answer;
     }
@@ -418,7 +428,7 @@ impl Planner<'_> {
             Act::Refused(reason) => reply(format!("I cannot do that from a chat: {reason}.")),
             Act::Consent => match answers::pending(self.conversation) {
                 Some(requested) => reply(answers::waiting(requested)),
-                None => reply(answers::NOTHING_WAITS),
+                None => self.explained_change().unwrap_or_else(|| reply(answers::NOTHING_WAITS)),
             },
             Act::Refusal => match answers::pending(self.conversation) {
                 Some(requested) => reply(format!(
@@ -487,6 +497,10 @@ impl Planner<'_> {
         if let Some(verb) = self.continued_verb() {
             return self.of_verb(verb);
         }
+        // "Why is the first one failing?", and then "and the second?"
+        if reading.pick.is_some() && self.continues_diagnosis() {
+            return self.diagnose();
+        }
         if reading.pick.is_some()
             && let Some(verb) = self.continued_pick()
         {
@@ -509,9 +523,25 @@ impl Planner<'_> {
         reply(answers::NOT_UNDERSTOOD)
     }
 
+    fn continues_diagnosis(&self) -> bool {
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty());
+        last.is_some_and(|last| {
+            let said = read(&last.said, &Lexicon::of(self.conversation));
+            said.has("why") && !last.steps.is_empty() && self.reading.words.len() <= 6
+        })
+    }
+
     /// "Now the other one" after logs asks for the logs of the other object.
     fn continued_pick(&self) -> Option<Verb> {
-        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
+        let last = self.conversation.earlier.last()?;
+        // "Ok then the other one", after a request that was denied or taken back.
+        if let [only] = &last.requested[..] {
+            let has_ended = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
+            return Some(only.command.verb).filter(|_| has_ended && self.reading.words.len() <= 6);
+        }
+        if !last.requested.is_empty() {
+            return None;
+        }
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
         let continues = self.reading.words.first().is_some_and(|word| {
             matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")

@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use crate::command::Verb;
 pub(super) use arguments::number_of;
 pub(super) use clauses::{changes_ruled_out, without_ruled_out};
+pub(super) use code::chained_program;
 pub(super) use lexicon::Lexicon;
 pub(crate) use lexicon::{fit_of_words, may_name_unusual_kind, words_of};
 pub(super) use states::State;

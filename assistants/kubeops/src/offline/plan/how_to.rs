@@ -1,8 +1,8 @@
 //! Questions how something is done: the line of kubectl, and what to write here. They request nothing.
 
-use crate::offline::words::Reading;
+use crate::offline::words::{Lexicon, Reading, read};
 
-use super::{Next, reply};
+use super::{Next, Planner, reply};
 
 const ASKS: [&str; 32] = [
     "how do i",
@@ -128,4 +128,38 @@ pub(super) fn how_to(reading: &Reading) -> Option<Next> {
             "`{line}` does that, with `-n NAMESPACE`. Here, say “{words}”: a change waits for the approval of a person. I requested nothing."
         ),
     }))
+}
+
+impl Planner<'_> {
+    /// "Just tell me the command to scale leads to 5": the exact line, if the message names an object.
+    pub(super) fn command_line(&self) -> Option<Next> {
+        match self.spoken_change()? {
+            Next::Run(commands) if commands.iter().all(|command| !command.verb.is_read()) => {
+                let lines: Vec<String> = commands.iter().map(|command| format!("`{}`", command.line())).collect();
+                Some(reply(format!(
+                    "{} does that. I requested nothing; say “do it” if I should.",
+                    lines.join(", then ")
+                )))
+            }
+            run @ Next::Run(_) => Some(run),
+            Next::Reply(_) => None,
+        }
+    }
+
+    /// "Ok now do it", after the line of a command.
+    pub(super) fn explained_change(&self) -> Option<Next> {
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
+        let reading = read(&last.said, &Lexicon::of(self.conversation));
+        if !self.reading.has_any(&["do", "run"]) || how_to(&reading).is_none() {
+            return None;
+        }
+        (Planner { reading, ..*self }).spoken_change()
+    }
+
+    /// Plans the change that a message asks to explain; `None` if it names no object.
+    fn spoken_change(&self) -> Option<Next> {
+        let is_change = self.reading.verb.is_some_and(|verb| !verb.is_read()) && self.reading.names.len() == 1;
+        let reading = Reading { act: None, ..self.reading.clone() };
+        is_change.then(|| Planner { reading, ..*self }.wanted())
+    }
 }

@@ -96,6 +96,27 @@ impl Planner<'_> {
         }
     }
 
+    /// "Which deployment were we just looking at?": the object that was spoken of last.
+    pub(super) fn last_subject(&self) -> Option<Next> {
+        const ASKS: [&str; 8] = [
+            "were we just looking at",
+            "were we looking at",
+            "were we talking about",
+            "are we talking about",
+            "did we just look at",
+            "did i just ask about",
+            "was i asking about",
+            "were we on",
+        ];
+        if !ASKS.iter().any(|phrase| self.reading.says(phrase)) || !self.reading.names.is_empty() {
+            return None;
+        }
+        match refer::focus(self.conversation, Verb::Describe, self.reading.kind.as_deref(), None) {
+            Found::One(object) => Some(self.run_or_answer(vec![self.command(Verb::Get, &object)])),
+            _ => None,
+        }
+    }
+
     /// "Which variable is missing?", after a log: its lines that have words of the question. The log is read again, because its text is not
     /// kept with the conversation.
     pub(super) fn in_last_log(&self) -> Option<Next> {
@@ -105,7 +126,11 @@ impl Planner<'_> {
             && reading.namespace.is_none()
             && reading.pick.is_none()
             && reading.act.is_none()
+            && reading.state.is_none()
+            && !reading.unhealthy
+            && !reading.counts
             && !reading.pronoun
+            && !reading.words.iter().any(|word| word.starts_with("restart") || word == "anything")
             && matches!(reading.verb, None | Some(Verb::Get));
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
         let is_log = |step: &&Step| step.command.verb == Verb::Logs;

@@ -128,6 +128,9 @@ impl Planner<'_> {
             [] if reading.pronoun || self.namespace_to_change().is_some() => {
                 match refer::focus(self.conversation, Verb::SetImage, None, None) {
                     Found::One(object) => object.name,
+                    Found::Several(twins) if twins.iter().all(|twin| twin.name == twins[0].name) => {
+                        twins[0].name.clone()
+                    }
                     _ => return None,
                 }
             }

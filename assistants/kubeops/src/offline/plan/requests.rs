@@ -22,7 +22,7 @@ pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexi
         Some(Values::Unclear) => return Some(reply("Which value do you want for which object?")),
         None => {}
     }
-    let mut readings: Vec<Reading> = clauses(message).iter().map(|clause| read(clause, lexicon)).collect();
+    let mut readings: Vec<Reading> = clauses(message, lexicon).iter().map(|clause| read(clause, lexicon)).collect();
     readings.retain(|reading| reading.verb.is_some_and(|verb| !verb.is_read()) && reading.act.is_none());
     if !(2..=MAX_CHANGES).contains(&readings.len()) {
         return None;
@@ -37,7 +37,10 @@ pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexi
             readings[at].pronoun = false;
             readings[at].each = readings[at].names.len() > 1;
         }
-        if readings[at].names.is_empty() && readings[at].pick.is_none() && readings[at].state.is_none() {
+        // "Restart it and bump gateway to 4.1.1": what was spoken of, and another object.
+        let is_spoken_of = at == 0 && readings[at].pronoun && !readings[at].each;
+        let is_open = readings[at].names.is_empty() && readings[at].pick.is_none() && readings[at].state.is_none();
+        if is_open && !is_spoken_of {
             return None;
         }
     }
@@ -198,7 +201,7 @@ fn with_own_values(message: &str, whole: &Reading, lexicon: &Lexicon) -> Option<
 }
 
 /// Splits a message before each change that it asks for.
-fn clauses(message: &str) -> Vec<String> {
+fn clauses(message: &str, lexicon: &Lexicon) -> Vec<String> {
     let words: Vec<&str> = message.split_whitespace().collect();
     let plain: Vec<String> =
         words.iter().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase()).collect();
@@ -206,7 +209,14 @@ fn clauses(message: &str) -> Vec<String> {
     for (at, word) in words.iter().enumerate() {
         let is_joint = |word: &str| matches!(word, "and" | "then" | "plus" | "also" | "");
         let ends = at > 0 && (words[at - 1].ends_with([',', '.', ';', '!', ':']) || is_joint(&plain[at - 1]));
-        if ends && is_change_phrase(&plain[at..]) {
+        // "And bump gateway to 4.1.1": only the value says which change it is.
+        let is_implied = || {
+            let rest = read(&words[at..].join(" "), lexicon);
+            let moves =
+                matches!(&*plain[at], "bump" | "upgrade" | "update" | "downgrade" | "move" | "put" | "give" | "bring");
+            moves && rest.verb.is_some_and(|verb| !verb.is_read()) && rest.names.len() == 1
+        };
+        if ends && (is_change_phrase(&plain[at..]) || is_implied()) {
             clauses.push(String::new());
         }
         if let Some(clause) = clauses.last_mut() {

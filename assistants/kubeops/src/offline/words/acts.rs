@@ -33,7 +33,12 @@ impl Reading {
         {
             return Some(Act::SecretValue);
         }
-        const HISTORY: [&str; 36] = [
+        const HISTORY: [&str; 41] = [
+            "what you just ran",
+            "what you ran",
+            "what did you run",
+            "what did you just run",
+            "what you changed",
             "waiting for approval",
             "waiting for an approval",
             "waits for approval",
@@ -248,7 +253,7 @@ impl Reading {
         {
             return Some(Act::Why);
         }
-        self.social_act(joined, &starts, is_plain, short)
+        self.social_act(joined, is_plain, short)
     }
 
     /// "Did the update go through?"

@@ -69,6 +69,27 @@ const REPORTS: [&str; 60] = [
     "cant",
 ];
 
+/// Programs that a message may chain to a request: "delete pod web-1; cat /etc/passwd".
+const PROGRAMS: [&str; 30] = [
+    "cat", "rm", "curl", "wget", "sh", "bash", "sudo", "ls", "echo", "chmod", "chown", "cp", "mv", "env", "id",
+    "whoami", "nc", "python", "python3", "perl", "ssh", "scp", "tee", "xargs", "eval", "reboot", "shutdown", "kill",
+    "dd", "printenv",
+];
+
+/// Returns the program of a shell that a message chains to a request.
+pub(in crate::offline) fn chained_program(message: &str) -> Option<&str> {
+    let line = message.lines().next().filter(|_| !message.contains("```") && !message.contains(" -- "))?;
+    let parts = line.split([';', '|', '&']).skip(1).map(str::trim);
+    let begins = |part: &&str| {
+        let mut words = part.split_whitespace();
+        let is_program = words.next().is_some_and(|word| PROGRAMS.contains(&word));
+        // "Restart web; ls it": a program has a path, an option or nothing after it.
+        is_program
+            && words.all(|word| word.starts_with(['/', '-', '~', '.', '$', '"', '\'']) || word.contains(['/', '.']))
+    };
+    parts.into_iter().find(begins)
+}
+
 /// Rewrites commands between backticks that the sentence only speaks of, so that their objects can be referred to but nothing is
 /// requested: "Jens wrote `kubectl scale deploy web --replicas=0`" leaves "deploy web".
 pub(super) fn without_commands_spoken_of(text: &str) -> String {
@@ -80,6 +101,9 @@ pub(super) fn without_commands_spoken_of(text: &str) -> String {
 
 /// Takes a program that a message in words asks to run in a container: "run `ls /tmp` in it".
 pub(super) fn take_program_of_words(text: &str) -> (String, Vec<String>) {
+    if let Some(found) = program_after_place(text) {
+        return found;
+    }
     let mut program = Vec::new();
     let rest = rewritten(text, |before, span, after| {
         let words = plain(before);
@@ -103,6 +127,19 @@ pub(super) fn take_program_of_words(text: &str) -> (String, Vec<String>) {
     }
     let is_verb = |word: &&str| !matches!(&*word.to_lowercase(), "run" | "execute" | "exec");
     (rest.split_whitespace().filter(is_verb).collect::<Vec<_>>().join(" "), program)
+}
+
+/// "Exec into pod web-1 and run date": the place, and the program. A shell is not a program that ends.
+fn program_after_place(text: &str) -> Option<(String, Vec<String>)> {
+    let (place, program) = text.split_once(" and run ")?;
+    let program: Vec<String> =
+        program.trim_end_matches(['.', '!', '?', ' ']).replace('`', "").split_whitespace().map(str::to_owned).collect();
+    let mut words = place.split_whitespace().skip_while(|word| matches!(*word, "please" | "can" | "you" | "could"));
+    let is_exec = words.next().is_some_and(|word| word.eq_ignore_ascii_case("exec"));
+    let rest: Vec<&str> = words.skip_while(|word| matches!(*word, "into" | "in" | "on" | "to")).collect();
+    let is_shell =
+        program.first().is_none_or(|word| matches!(&**word, "sh" | "bash" | "zsh" | "ash" | "it" | "a" | "the"));
+    (is_exec && !is_shell && !rest.is_empty()).then(|| (rest.join(" "), program))
 }
 
 /// Whether the words around a command ask for it. A command alone is a request.

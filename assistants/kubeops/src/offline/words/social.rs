@@ -5,13 +5,15 @@ use crate::command::Verb;
 use super::{Act, Reading};
 
 impl Reading {
-    pub(super) fn social_act(
-        &self,
-        joined: &str,
-        starts: &dyn Fn(&[&str]) -> bool,
-        is_plain: bool,
-        short: bool,
-    ) -> Option<Act> {
+    pub(super) fn social_act(&self, joined: &str, is_plain: bool, short: bool) -> Option<Act> {
+        // "Lol ok".
+        const LAUGHS: [&str; 6] = ["lol", "haha", "hehe", "ha", "heh", "lmao"];
+        let plain: Vec<&str> = self.words.iter().map(String::as_str).skip_while(|word| LAUGHS.contains(word)).collect();
+        let plain = plain.join(" ");
+        let joined = if plain.is_empty() { joined } else { &*plain };
+        let starts = |phrases: &[&str]| {
+            phrases.iter().any(|phrase| joined == *phrase || joined.starts_with(&format!("{phrase} ")))
+        };
         if self.says("what can you do")
             || self.says("what do you do")
             || joined == "help"

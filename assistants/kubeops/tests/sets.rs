@@ -105,6 +105,12 @@ async fn dialogues_of_the_fifteenth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-15.json"), least_percent: 97 })).await;
 }
 
+/// 187 of 217 required turns passed at the first run, with 2 wrong requests, which are fixed.
+#[tokio::test]
+async fn dialogues_of_the_sixteenth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-16.json"), least_percent: 95 })).await;
+}
+
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.
 #[tokio::test]
 async fn dialogues_written_beside_the_code_pass() {

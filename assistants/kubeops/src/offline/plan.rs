@@ -293,6 +293,15 @@ impl Planner<'_> {
     }
 
     fn wanted(&self) -> Next {
+        // "What else is in that namespace?"
+        let names_place = ["that namespace", "this namespace", "the same namespace", "the namespace"];
+        if self.reading.kind.as_deref() == Some("namespaces")
+            && self.reading.names.is_empty()
+            && self.reading.has_any(&["else", "other", "anything", "everything"])
+            && names_place.iter().any(|phrase| self.reading.says(&format!("in {phrase}")))
+        {
+            return self.namespace_contents();
+        }
         if let Some(next) = self.same_question().or_else(|| self.was_done()).or_else(|| self.in_last_log()) {
             return next;
         }

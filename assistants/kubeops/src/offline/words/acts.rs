@@ -19,6 +19,14 @@ impl Reading {
         if is_change && self.names.is_empty() && self.words.len() <= 7 && self.says("what happened") {
             return Some(Act::Outcome);
         }
+        // "What became of my delete request?"
+        if ["what became of", "whatever became of", "whatever happened to", "what happened to my"]
+            .iter()
+            .any(|phrase| self.says(phrase))
+            && self.has_any(&["request", "restart", "deletion", "change", "update", "rollback", "rollout"])
+        {
+            return Some(Act::Outcome);
+        }
         if is_change && self.forbids() {
             return Some(Act::Spoken);
         }
@@ -155,7 +163,10 @@ impl Reading {
                     .iter()
                     .any(|word| self.words.first().is_some_and(|first| first == word));
         let asks_outcome = OUTCOMES.iter().any(|phrase| self.says(phrase)) && !self.counts_restarts();
-        if self.names.is_empty() && (is_question_of_it || is_participle || self.asks_for_change_to_end())
+        let asks_presence =
+            self.says("still there") && self.words.len() <= 5 && self.kind.is_none() && self.is_question;
+        if self.names.is_empty()
+            && (is_question_of_it || is_participle || asks_presence || self.asks_for_change_to_end())
             || asks_outcome && self.namespace.is_none()
         {
             return Some(Act::Outcome);
@@ -178,7 +189,9 @@ impl Reading {
             "compare",
             "behind",
             "outdated",
-        ]) || self.has("which") && self.has_any(&["newer", "older", "ahead"]) && self.names.is_empty()
+        ]) || (self.has("which") || self.is_question && self.namespace.is_some())
+            && self.has_any(&["newer", "older", "ahead"])
+            && self.names.is_empty()
         {
             return Some(Act::Compare);
         }

@@ -33,10 +33,25 @@ pub(in crate::offline) fn without_ruled_out(message: &str, lexicon: &Lexicon) ->
         reading = read(&rest, lexicon);
     }
     let verb = reading.verb.filter(|verb| !verb.is_read() && reading.act.is_none() && !reading.has_condition())?;
+    // "Don't delete cart in shop, only restart it".
+    let named: Vec<Reading> = ruled_out.iter().map(|clause| read(clause, lexicon)).collect();
+    if reading.names.is_empty()
+        && reading.pronoun
+        && let [Reading { names, namespace, .. }] = &named[..]
+        && let [name] = &names[..]
+    {
+        let place = namespace.as_ref().map(|namespace| format!(" in {namespace}")).unwrap_or_default();
+        let is_pronoun = |word: &str| matches!(clean(word).to_lowercase().as_str(), "it" | "that" | "this");
+        let named: Vec<&str> = rest.split_whitespace().map(|word| if is_pronoun(word) { name } else { word }).collect();
+        rest = named.join(" ") + &place;
+        reading = read(&rest, lexicon);
+    }
     let is_other = ruled_out.iter().all(|clause| !verbs_ruled_out(clause).contains(&verb));
     // "Don't restart web, scale it": the name is in the clause that is left out.
     let has_object = !reading.names.is_empty() || ruled_out.iter().all(|clause| read(clause, lexicon).names.is_empty());
-    let refers = !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() || reading.kind.is_some();
+    let has_value = reading.image.is_some() || reading.version.is_some() || reading.replicas.is_some();
+    let refers =
+        !reading.names.is_empty() || reading.pronoun || reading.pick.is_some() || reading.kind.is_some() || has_value;
     (is_other && has_object && refers).then_some(rest)
 }
 
@@ -160,10 +175,11 @@ mod tests {
         assert_eq!(rest("hm no rollback please, move it to cart:2.0.1").as_deref(), Some("move it to cart:2.0.1 "));
         assert_eq!(rest("don't delete it, restart it").as_deref(), Some("restart it "));
         assert_eq!(rest("not a restart. scale it to 4").as_deref(), Some("scale it to 4 "));
+        assert_eq!(rest("don't restart web, scale it to 3").as_deref(), Some("scale web to 3"));
+        assert_eq!(rest("don't delete cart in shop, only restart it").as_deref(), Some("only restart cart in shop"));
         for message in [
             "no, restart it",
             "no restart api",
-            "don't restart web, scale it to 3",
             "don't delete it",
             "don't forget to restart it, and scale it to 2",
             "restart it",

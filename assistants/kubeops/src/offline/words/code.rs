@@ -79,6 +79,11 @@ const PROGRAMS: [&str; 30] = [
 /// Returns the program of a shell that a message chains to a request.
 pub(in crate::offline) fn chained_program(message: &str) -> Option<&str> {
     let line = message.lines().next().filter(|_| !message.contains("```") && !message.contains(" -- "))?;
+    // "Delete pod $(whoami)".
+    if let Some(start) = line.find("$(") {
+        let end = line[start..].find(')').map_or(line.len(), |end| start + end + 1);
+        return Some(&line[start..end]);
+    }
     let parts = line.split([';', '|', '&']).skip(1).map(str::trim);
     let begins = |part: &&str| {
         let mut words = part.split_whitespace();

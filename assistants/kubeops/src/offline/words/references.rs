@@ -142,7 +142,9 @@ impl Reading {
                 self.verb = None;
             }
         }
+        let is_read = self.verb.is_none_or(Verb::is_read);
         self.each = self.has_any(&["both", "them", "those", "these", "each"])
+            || is_read && self.has("they") && self.has_any(&["which", "what", "how"])
             || self.says("all of them")
             || self.refers_to_two();
         self.pronoun = self.each

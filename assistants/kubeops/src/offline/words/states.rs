@@ -131,7 +131,7 @@ impl Reading {
                 (found, is_several) = (Some(state), next == "ones" || crate::kinds::is_plural(next));
             }
             // "The one that crashed", "the pod which has 4 restarts".
-            let is_relative = matches!(next, "that" | "which" | "thats" | "with" | "who");
+            let is_relative = matches!(next, "that" | "which" | "thats" | "with" | "without" | "who");
             let is_noun = ends_noun(self.word(at)) || self.word(at) == "thing";
             if found.is_none() && is_relative && is_noun && !self.is_excluded(at) {
                 let end = (at + 8).min(self.words.len());
@@ -141,7 +141,9 @@ impl Reading {
                 found = match number {
                     _ if restarts && is_most => Some(State::MostRestarted),
                     Some(number) if restarts => Some(State::Restarted(number.into())),
-                    _ if restarts && (at + 2..end).any(|at| matches!(self.word(at), "never" | "not" | "no")) => {
+                    _ if restarts
+                        && (at + 1..end).any(|at| matches!(self.word(at), "never" | "not" | "no" | "without")) =>
+                    {
                         Some(State::Restarted(0))
                     }
                     _ if restarts => Some(State::MostRestarted),

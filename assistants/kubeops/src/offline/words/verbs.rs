@@ -103,11 +103,16 @@ impl Reading {
         // "Before the restart", "how many restarts".
         let is_noun = |phrase: &str| {
             let gives = self.has_any(&["give", "do", "needs", "need", "try", "trigger", "perform", "want"]);
-            phrase == "restart"
-                && !(gives && at_word("a restart").is_some())
-                && ["the restart", "last restart", "each restart", "a restart", "every restart"]
-                    .iter()
-                    .any(|noun| at_word(noun).is_some())
+            // "Pods in events", "the first in the list".
+            let is_place = self.namespace.as_deref() == Some(phrase) && self.says(&format!("in {phrase}"));
+            let is_list = phrase == "list" && ["the list", "that list", "your list"].iter().any(|noun| self.says(noun));
+            is_place
+                || is_list
+                || phrase == "restart"
+                    && !(gives && at_word("a restart").is_some())
+                    && ["the restart", "last restart", "each restart", "a restart", "every restart"]
+                        .iter()
+                        .any(|noun| at_word(noun).is_some())
                 || phrase == "restart"
                     && (self.asks_about_restarts()
                         || self.counts_restarts()

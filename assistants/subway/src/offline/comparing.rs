@@ -16,6 +16,7 @@ fn comparison() -> Intent {
     let intent = Intent::new("comparison")
         .restored_from_calls()
         .continued_by("route")
+        .swaps("from_station", "to_station")
         .example("Should I stay on the 1 or change to the 2 at Chambers, from South Ferry to Penn?")
         .slot(
             Slot::required("from_station", "station")
@@ -25,11 +26,13 @@ fn comparison() -> Intent {
         )
         .slot(
             Slot::required("to_station", "station")
-                .after(["to", "toward", "towards"])
+                .after(["to", "toward", "towards", "as far as"])
                 .asks("To which station?")
-                .narrowed_by(connected),
+                .narrowed_by(connected)
+                // "What time am I there?" is about the end of the trip, not about where one changes.
+                .pronoun_from("to_station"),
         )
-        .slot(Slot::optional("transfer_station", "station").after(["at", "via", "in"]))
+        .slot(Slot::optional("transfer_station", "station").after(["at", "via", "in"]).narrowed_by(on_most_lines))
         .slot(Slot::optional("rivals", "rivals"))
         .slot(Slot::optional("lines", "lines"));
     let intent = with_saved(intent, &ENDS)
@@ -111,8 +114,23 @@ fn find(outcome: &Outcome<'_>) -> Option<Corridor> {
     let slots = outcome.slots();
     let transfer = slots.value("transfer_station").as_str().map(str::to_owned);
     let (from, to) = (station(outcome, "from_station")?, station(outcome, "to_station")?);
-    let lines = lines(outcome);
-    corridor::find(&CorridorQuery { from: &from, to: &to, transfer: transfer.as_deref(), lines: &lines })
+    let find = |transfer: Option<&str>, lines: &[String]| {
+        corridor::find(&CorridorQuery { from: &from, to: &to, transfer, lines })
+    };
+    let (lines, rivals) = (lines(outcome), lines_of(&slots.value("rivals")));
+    // "And the N?", after "the R or the Q": the N is compared with the R.
+    let mut added: Vec<String> = lines.iter().filter(|line| !rivals.contains(line)).cloned().collect();
+    if rivals.len() > 1
+        && !added.is_empty()
+        && let Some(known) = find(transfer.as_deref(), &rivals)
+    {
+        added.insert(0, known.local);
+        if let Some(corridor) = find(transfer.as_deref(), &added) {
+            return Some(corridor);
+        }
+    }
+    // On the way back, one may change elsewhere.
+    find(transfer.as_deref(), &lines).or_else(|| find(None, &lines))
 }
 
 /// Returns the lines to compare. A follow-up adds a line to the earlier ones: "and the D?" after "A or C".
@@ -151,6 +169,14 @@ fn connected(choices: &[Choice], slots: &threadkeep::dialogue::Slots) -> Vec<Cho
         })
     };
     choices.iter().filter(shares_a_line).cloned().collect()
+}
+
+/// Narrows places to change to those with the most of the named lines.
+fn on_most_lines(choices: &[Choice], slots: &threadkeep::dialogue::Slots) -> Vec<Choice> {
+    let named = [slots.value("rivals"), slots.value("lines")].iter().flat_map(lines_of).collect::<Vec<_>>();
+    let count = |choice: &Choice| choice.hints.iter().filter(|hint| named.contains(hint)).count();
+    let most = choices.iter().map(count).max().unwrap_or_default();
+    if most == 0 { Vec::new() } else { choices.iter().filter(|choice| count(choice) == most).cloned().collect() }
 }
 
 fn none_found(outcome: &Outcome<'_>) -> String {

@@ -54,7 +54,11 @@ pub(super) fn unknown_line() -> Intent {
 
 /// Finds words that ask whether names mean one station: "one and the same", "separate stations".
 pub(super) fn find_sameness(message: &Utterance) -> Vec<Mention> {
-    const PHRASES: [&[&str]; 13] = [
+    const PHRASES: [&[&str]; 17] = [
+        &["connected", "with"],
+        &["connected", "to"],
+        &["inside", "the", "station"],
+        &["separate", "station"],
         &["same", "complex"],
         &["one", "complex"],
         &["without", "leaving"],

@@ -1,11 +1,12 @@
 use jiff::Timestamp;
+use threadkeep_transit::SECONDS_A_STOP;
 use threadkeep_transit::wording::{self, sign};
 
 use super::arrivals::when;
 use super::place;
-use crate::arrivals::{LiveStatus, clock};
+use crate::arrivals::{LiveStatus, TrainArrival, clock};
 use crate::route::{RouteAnswer, RouteSource, RouteWithArrivals, rides};
-use crate::system::SUBWAY;
+use crate::system::{SUBWAY, network};
 use crate::transfer::TransferTiming;
 
 /// Formats a route, step by step.
@@ -19,19 +20,39 @@ fn airtrain(route: &RouteAnswer) -> Option<String> {
     Some(format!("The AirTrain runs between {} and the terminals of JFK; it has a separate fare.", station.name))
 }
 
-/// Estimates the arrival with the next train, if the route has no clock times.
-fn estimated_arrival(answer: &RouteWithArrivals) -> Option<String> {
-    let route = &answer.route;
-    let train = answer.next_trains.first().filter(|_| route.source == RouteSource::TwoMinutesAStop)?;
-    let at = Timestamp::from_second(train.at + i64::from(route.minutes) * 60).ok()?;
+/// Estimates when a train of the first ride arrives at the destination, if the route has no clock times. Lines that make the same ride
+/// differ in their stops.
+fn estimated_arrival(route: &RouteAnswer, train: &TrainArrival) -> Option<Timestamp> {
+    let first = rides(route).next().filter(|_| route.source == RouteSource::TwoMinutesAStop)?;
+    let rides = network().lines_named(&train.line);
+    let stops =
+        rides.filter_map(|line| network().ride(&line.id, &first.from_stop, &first.to_stop)).map(|ride| ride.stops());
+    let ride = stops.min().map_or(first.seconds, |stops| stops * SECONDS_A_STOP);
+    let rest = i64::from(route.minutes) * 60 - i64::from(first.seconds);
+    Timestamp::from_second(train.at + i64::from(ride) + rest).ok()
+}
+
+/// Names the train that arrives first, of the lines that the user named if any were named.
+fn first_to_arrive(answer: &RouteWithArrivals) -> Option<String> {
+    let trains = answer.next_trains.iter();
+    let arriving = trains.filter_map(|train| Some((estimated_arrival(&answer.route, train)?, train)));
+    let is_other = |train: &TrainArrival| {
+        !answer.route.conditions.only.is_empty() && !answer.route.conditions.only.contains(&train.line)
+    };
+    let (at, train) = arriving.min_by_key(|(at, train)| (is_other(train), *at))?;
     Some(format!("With the {} at {} you arrive about {}.", train.line, train.clock, clock(at)))
 }
 
 pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
     let route = &answer.route;
     let board = rides(route).next().filter(|_| !answer.next_trains.is_empty()).map(|first| {
-        let trains: Vec<String> =
-            answer.next_trains.iter().map(|train| format!("- {} {}", train.line, when(train))).collect();
+        let is_only_ride = rides(route).count() == 1;
+        let arrives = |train: &TrainArrival| estimated_arrival(route, train).filter(|_| is_only_ride);
+        let line = |train: &TrainArrival| {
+            let there = arrives(train).map(|at| format!(", there about {}", clock(at))).unwrap_or_default();
+            format!("- {} {}{there}", train.line, when(train))
+        };
+        let trains: Vec<String> = answer.next_trains.iter().map(line).collect();
         format!("Next trains at {}{} (live):\n{}", first.from, sign(first), trains.join("\n"))
     });
     let silence = (answer.next_trains.is_empty() && answer.live == LiveStatus::Available)
@@ -42,7 +63,7 @@ pub(crate) fn route_with_arrivals(answer: &RouteWithArrivals) -> String {
         Some(wording::steps(&SUBWAY, route)),
         wording::direct(route),
         board.or(silence),
-        estimated_arrival(answer),
+        first_to_arrive(answer),
         live,
         Some(wording::source(route)),
         airtrain(route),

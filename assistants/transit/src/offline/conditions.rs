@@ -208,8 +208,46 @@ pub fn find_now(message: &Utterance) -> Vec<Mention> {
         }
         word == "right" && message.word(at + 1) == "now" || NOW_WORDS.contains(&word)
     };
+    if let Some(words) = rules_out_live(message) {
+        let said = message.said(words.clone());
+        return vec![Mention::incidental(words, vec![Choice::new(false, said)])];
+    }
     let matches = (0..message.words().len()).filter(is_now);
     matches.map(|at| Mention::incidental(at..at + 1, vec![Choice::new(true, message.word(at))])).collect()
+}
+
+/// Finds "no live data needed", "I don't need live times".
+fn rules_out_live(message: &Utterance) -> Option<Range<usize>> {
+    const NEGATIONS: [&str; 7] = ["no", "without", "not", "dont", "skip", "never", "forget"];
+    const BETWEEN: [&str; 7] = ["need", "want", "any", "the", "i", "care", "about"];
+    const AFTER: [&str; 14] = [
+        "data",
+        "times",
+        "time",
+        "trains",
+        "info",
+        "arrivals",
+        "board",
+        "stuff",
+        "needed",
+        "required",
+        "necessary",
+        "please",
+        "now",
+        "updates",
+    ];
+    let live = (1..message.words().len()).find(|at| matches!(message.word(*at), "live" | "realtime"))?;
+    let mut start = live;
+    while start > 0 && BETWEEN.contains(&message.word(start - 1)) {
+        start -= 1;
+    }
+    let negation = start.checked_sub(1).filter(|at| NEGATIONS.contains(&message.word(*at)))?;
+    let start = if negation > 0 && message.word(negation - 1) == "i" { negation - 1 } else { negation };
+    let mut end = live + 1;
+    while AFTER.contains(&message.word(end)) {
+        end += 1;
+    }
+    Some(start..end)
 }
 
 /// Whether a message asks when the next train leaves: "when is it", "when does the 1 go". "When do I get there" asks for something else.

@@ -21,8 +21,61 @@ pub struct LineRun {
 
 /// Words that may join lines of one run.
 const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
-/// Words that, with "or", may join two lines: "the 6 or wait for a 4".
-const WAITING_WORDS: [&str; 5] = ["wait", "waiting", "for", "a", "an"];
+/// Words that, with "or", may join two lines: "the 6 or wait for a 4", "the R that's coming or hold out for the Q".
+const CHOOSING_WORDS: [&str; 52] = [
+    "wait",
+    "waiting",
+    "for",
+    "a",
+    "an",
+    "take",
+    "taking",
+    "just",
+    "hop",
+    "hopping",
+    "jump",
+    "get",
+    "getting",
+    "on",
+    "onto",
+    "catch",
+    "hold",
+    "out",
+    "stay",
+    "staying",
+    "stick",
+    "with",
+    "thats",
+    "that",
+    "is",
+    "coming",
+    "next",
+    "one",
+    "go",
+    "change",
+    "changing",
+    "switch",
+    "switching",
+    "transfer",
+    "to",
+    "over",
+    "ride",
+    "riding",
+    "there",
+    "here",
+    "whole",
+    "way",
+    "all",
+    "now",
+    "until",
+    "comes",
+    "first",
+    "rather",
+    "should",
+    "i",
+    "better",
+    "local",
+];
 /// Words before lines to avoid.
 const AVOIDING_WORDS: [&str; 12] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
@@ -108,6 +161,8 @@ pub const AVOIDING_IT: &[&str] = &[
 const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
 const MAX_GAP: usize = 4;
+/// The same for a choice between two lines.
+const MAX_GAP_OF_CHOICE: usize = 10;
 
 impl Speech {
     /// Finds runs of lines. The value of each mention lists all lines of the message, in order.
@@ -265,6 +320,7 @@ pub fn group_lines(
 fn is_joined(message: &Utterance, between: Range<usize>) -> bool {
     let joins = |at: usize| JOINING_WORDS.contains(&message.word(at));
     let is_choice = between.clone().any(|at| message.word(at) == "or");
-    let waits = |at: usize| is_choice && WAITING_WORDS.contains(&message.word(at));
-    between.len() <= MAX_GAP && between.clone().all(|at| joins(at) || waits(at))
+    let chooses = |at: usize| is_choice && CHOOSING_WORDS.contains(&message.word(at));
+    let most = if is_choice { MAX_GAP_OF_CHOICE } else { MAX_GAP };
+    between.len() <= most && between.clone().all(|at| joins(at) || chooses(at))
 }

@@ -306,8 +306,30 @@ impl Speech {
 }
 
 /// Words after a value that do not belong to it.
-const COURTESIES: [&str; 14] =
-    ["btw", "please", "pls", "plz", "thanks", "thx", "ty", "now", "again", "by the way", "ok", "for me", "lol", "tho"];
+const COURTESIES: [&str; 22] = [
+    "btw",
+    "please",
+    "pls",
+    "plz",
+    "thanks",
+    "thx",
+    "ty",
+    "now",
+    "again",
+    "by the way",
+    "ok",
+    "for me",
+    "lol",
+    "tho",
+    "keep that in mind",
+    "keep it in mind",
+    "remember that",
+    "remember it",
+    "save that",
+    "note that",
+    "dont forget",
+    "don't forget",
+];
 
 /// Removes punctuation and courtesies from the end of a value.
 fn without_courtesy(value: &str) -> &str {

@@ -79,6 +79,7 @@ pub fn to_station(speech: &'static Speech) -> Slot {
         "to",
         "toward",
         "towards",
+        "as far as",
         "for",
         "get off at",
         "off at",
@@ -470,7 +471,8 @@ fn fastest(text: &str) -> String {
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {
     let has_time = ["leave_at", "arrive_by"].iter().any(|slot| outcome.slots().get(slot).is_some());
     let asks_when = matches!(outcome.aspect(), Some("ask:wait" | "ask:later" | "ask:depart" | "ask:arrive"));
-    (asks_when || outcome.slots().get("now").is_some()) && !has_time
+    let is_now = outcome.slots().value("now");
+    (asks_when || !is_now.is_null()) && is_now != json!(false) && !has_time
 }
 
 /// Returns the arguments of a tool that finds a route.

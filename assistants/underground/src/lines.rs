@@ -373,6 +373,7 @@ fn means_a_line(message: &Utterance, at: usize, follows_a_line: bool) -> bool {
         "liberty" | "weaver" => before == "the" || message.words().len() <= 3,
         "circle" | "central" | "district" | "northern" | "piccadilly" => {
             before == "the"
+                || !is_end && matches!(next, "eastbound" | "westbound" | "northbound" | "southbound")
                 || follows_a_line
                 || joins_a_line()
                 || BEFORE_LINE.contains(&before)

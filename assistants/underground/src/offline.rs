@@ -107,6 +107,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("due", |message: &Utterance| SPEECH.find_due(message))
         .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
+        .kind("trouble", states::find_trouble)
         .kind("state", states::find_states)
         .kind("weekend", states::find_weekend)
         .kind("access", |message: &Utterance| {

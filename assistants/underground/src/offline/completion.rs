@@ -5,7 +5,7 @@ use std::ops::Range;
 use threadkeep::dialogue::{Extractor as _, Utterance};
 use threadkeep::{ChatMessage, Role};
 
-use super::{SPEECH, line_questions, rewording, train_questions};
+use super::{SPEECH, line_questions, rewording, states, train_questions};
 use crate::lines::line_runs;
 use crate::network::gazetteer;
 use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
@@ -37,6 +37,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     if let Some(text) = line_questions::with_line(&text, earlier).or_else(|| line_questions::with_lines_asked(&text)) {
         return Some(text);
     }
+    let text = without_known_trouble(&text).or_else(|| only_state_asked(&text)).unwrap_or(text);
     let text = with_question_first(&text).unwrap_or(text);
     let text = with_role_first(&text).unwrap_or(text);
     let text = as_line(&text, earlier).unwrap_or(text);
@@ -55,6 +56,32 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = rewording::with_board(&text, earlier).unwrap_or(text);
     let text = rewording::with_namesake(&text, earlier).unwrap_or(text);
     (text != message).then_some(text)
+}
+
+/// Keeps only the question in "I need City Airport, is the DLR fine?": where the user goes does not change the state of the line.
+fn only_state_asked(text: &str) -> Option<String> {
+    let (before, question) = text.rsplit_once(['.', ',', ';'])?;
+    let (before, question) = (Utterance::new(before), Utterance::new(question.trim()));
+    const ASKING: [&str; 12] =
+        ["next", "when", "whens", "how", "which", "what", "where", "is", "are", "does", "if", "from"];
+    let only_tells = !before.text().contains('?')
+        && line_runs(&before).is_empty()
+        && !before.words().iter().any(|word| ASKING.contains(&word.folded.as_str()))
+        && !gazetteer().find(&before).is_empty();
+    let asks = gazetteer().find(&question).is_empty() && !states::find_states(&question).is_empty();
+    (only_tells && asks).then(|| question.text().to_owned())
+}
+
+/// Keeps only the question in "I know the Central is bad. Is anything else disrupted?", which is about all lines.
+fn without_known_trouble(text: &str) -> Option<String> {
+    let (before, question) = text.split_once(['.', ',', ';'])?;
+    let (before, question) = (Utterance::new(before), Utterance::new(question));
+    let has = |words: &[&str]| question.words().iter().any(|word| words.contains(&word.folded.as_str()));
+    let asks = has(&["else", "other", "others"])
+        && has(&["disrupted", "delayed", "down", "bad", "affected", "wrong", "delays", "problems", "closed"]);
+    let is_known = !line_runs(&before).is_empty()
+        && before.words().iter().any(|word| matches!(&*word.folded, "know" | "apart" | "besides" | "aside"));
+    (asks && is_known && line_runs(&question).is_empty()).then(|| question.text().trim().to_owned())
 }
 
 /// Names the lines to which the message refers.

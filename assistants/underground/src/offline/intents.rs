@@ -32,7 +32,7 @@ pub(super) fn intents() -> Vec<Intent> {
         status(),
         arrivals(),
         // "From here" after a board is the board's station.
-        route.carrying("from_station", "station").yields(ridden_lines),
+        with_state(route.carrying("from_station", "station")).yields(ridden_lines),
         info.yields(named_lines),
         stops_at(&SPEECH, "Does the Jubilee line stop at Waterloo?")
             .slot(Slot::optional("train", "direction").momentary())
@@ -50,6 +50,25 @@ pub(super) fn intents() -> Vec<Intent> {
         night_tube(),
         save_commute(),
     ]
+}
+
+/// Also looks up how the lines of a trip run, if the message asks for it: "am I all right from Upminster to Tower Hill?"
+fn with_state(route: Intent) -> Intent {
+    let of_tool = |outcome: &Outcome<'_>, tool: &str| {
+        let exchange = outcome.exchanges().iter().rev().find(|exchange| exchange.call.name == tool)?;
+        exchange.value().as_str().map(str::to_owned)
+    };
+    route
+        .slot(Slot::optional("trouble", "trouble"))
+        .then_calls("get_line_status", move |outcome| {
+            outcome.slots().get("trouble")?;
+            let lines = lines_of_route(&of_tool(outcome, "get_route")?);
+            (!lines.is_empty()).then(|| json!({"lines": lines.join(",")}))
+        })
+        .says_first(move |outcome| {
+            let (route, state) = (of_tool(outcome, "get_route")?, of_tool(outcome, "get_line_status")?);
+            Some(format!("{state}\n\n{route}"))
+        })
 }
 
 /// "Is the Circle line running?", "any delays on the tube?"
@@ -400,15 +419,20 @@ fn first_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
 
 /// Makes the lines of a route available to follow-ups such as "is it delayed?" and "avoiding it".
 fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
-    let text = last_result_text(outcome);
-    let steps: Vec<&str> = text.lines().filter(|line| line.contains("ake the ")).collect();
-    let lines = lines_in(&steps.join("\n"));
+    let route = outcome.exchanges().iter().rev().find(|exchange| exchange.call.name == "get_route");
+    let lines =
+        lines_of_route(route.and_then(|route| route.value().as_str().map(str::to_owned)).unwrap_or_default().as_str());
     let Some(first) = lines.first() else { return Vec::new() };
     vec![
         ("lines".to_owned(), Choice::new(json!(lines), "the lines of the route")),
         ("avoided".to_owned(), Choice::new(json!([first]), "the first line of the route")),
         ("line".to_owned(), Choice::new(json!(first), "the first line of the route")),
     ]
+}
+
+fn lines_of_route(text: &str) -> Vec<String> {
+    let steps: Vec<&str> = text.lines().filter(|line| line.contains("ake the ")).collect();
+    lines_in(&steps.join("\n"))
 }
 
 /// Makes the lines at a station available to follow-ups such as "any delays on them?"

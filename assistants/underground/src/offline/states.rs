@@ -117,13 +117,85 @@ pub(super) fn find_states(message: &Utterance) -> Vec<Mention> {
     // "Ok, the Central is fine" allows the line again.
     let asked: &[&str] = if message.text().contains('?') { ASKED_STATES } else { &[] };
     let named = STATES.iter().chain(asked).filter_map(|phrase| position(message, phrase)).min();
-    named.or_else(|| how_is(message)).map(|at| mention(message, at)).into_iter().collect()
+    let found = named.or_else(|| how_is(message)).or_else(|| is_good(message)).or_else(|| today(message));
+    found.map(|at| mention(message, at)).into_iter().collect()
+}
+
+/// Returns the position of the adjective in "is the DLR fine", "is the Central any good".
+fn is_good(message: &Utterance) -> Option<usize> {
+    const ADJECTIVES: [&str; 14] = [
+        "ok",
+        "okay",
+        "fine",
+        "good",
+        "bad",
+        "alright",
+        "running",
+        "working",
+        "down",
+        "up",
+        "normal",
+        "clear",
+        "shut",
+        "disrupted",
+    ];
+    line_runs(message).iter().find_map(|run| {
+        let article = run.words.start.checked_sub(1).filter(|at| message.word(*at) == "the");
+        let verb = article.unwrap_or(run.words.start).checked_sub(1)?;
+        let mut at = run.words.end;
+        while matches!(message.word(at), "all" | "any" | "still" | "even" | "trains" | "running" | "working") {
+            at += 1;
+        }
+        let at = if ADJECTIVES.contains(&message.word(at)) { at } else { at.checked_sub(1)? };
+        let ends = matches!(
+            message.word(at + 1),
+            "" | "now" | "today" | "atm" | "then" | "right" | "please" | "or" | "at" | "this"
+        );
+        (matches!(message.word(verb), "is" | "are") && ADJECTIVES.contains(&message.word(at)) && ends).then_some(at)
+    })
+}
+
+/// Returns the position of "today" in "District line today?"
+fn today(message: &Utterance) -> Option<usize> {
+    let runs = line_runs(message);
+    let is_before =
+        |at: usize| matches!(message.word(at), "the" | "and" | "ok" | "so" | "what" | "about" | "how" | "hi" | "hey");
+    let run = runs.first().filter(|run| runs.len() == 1 && (0..run.words.start).all(is_before))?;
+    let at = run.words.end;
+    let ends = matches!(message.word(at + 1), "" | "please" | "then") && message.word(at) == "today";
+    ends.then_some(at)
 }
 
 /// Finds "weekend status" before a line, to which the question about a line at the weekend is rewritten.
 pub(super) fn find_weekend(message: &Utterance) -> Vec<Mention> {
     let is_asked = message.word(0) == "weekend" && message.word(1) == "status";
     if is_asked && !line_runs(message).is_empty() { vec![mention(message, 0)] } else { Vec::new() }
+}
+
+/// Finds the words that ask whether the lines of a trip run as usual: "am I all right from Upminster to Tower Hill?"
+pub(super) fn find_trouble(message: &Utterance) -> Vec<Mention> {
+    const ASKED: [&str; 17] = [
+        "am i all right",
+        "am i alright",
+        "am i ok",
+        "are we ok",
+        "any trouble",
+        "any problems",
+        "any delays",
+        "affected",
+        "bit hit",
+        "part hit",
+        "disrupted",
+        "is it running ok",
+        "is that running",
+        "is that clear",
+        "is that still ok",
+        "will i get there",
+        "is that ok",
+    ];
+    let is_trip = SPEECH.find_stations(message).len() > 1 && line_runs(message).is_empty();
+    let named = ASKED.iter().filter_map(|phrase| position(message, phrase)).min().filter(|_| is_trip);
+    named.map(|at| mention(message, at)).into_iter().collect()
 }
 
 /// Returns the position of "how" in "how is the Victoria meanwhile".
@@ -179,6 +251,10 @@ mod tests {
             ("what is wrong with mine", true),
             ("is the jubilee still going", true),
             ("and the windrush is ok?", true),
+            ("i need city airport, is the dlr fine", true),
+            ("ok Holborn it is. Is the Central good?", true),
+            ("District line today?", true),
+            ("is the northern line at Bank", false),
             ("ok the windrush is fine", false),
             ("any problems on the central on sunday", false),
             ("next jubilee from Waterloo, is it delayed", false),

@@ -4,6 +4,7 @@
 mod corrections;
 mod grammar;
 mod numbers;
+mod spending;
 
 use threadkeep::ChatMessage;
 use threadkeep::dialogue::Utterance;
@@ -22,7 +23,9 @@ const MAX_ADDED_WORDS: usize = 7;
 /// Returns the expression that a message means.
 pub(super) fn complete(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let known = calculations(earlier);
-    corrected(text, earlier, &known).or_else(|| in_words(text, earlier, &known))
+    spending::total(text, earlier)
+        .or_else(|| corrected(text, earlier, &known))
+        .or_else(|| in_words(text, earlier, &known))
 }
 
 /// Words that a calculation may begin with.

@@ -26,11 +26,47 @@ pub(super) fn lists(earlier: &[ChatMessage]) -> Vec<List> {
         let text = message.plain_text();
         let change = change(&text, continues && !lists.is_empty());
         continues = change.is_some() || continues && is_question(&text);
-        if let Some(change) = change {
-            apply(&mut lists, change);
+        match change {
+            Some(change) => apply(&mut lists, change),
+            None => without_done(&text, &mut lists),
         }
     }
     lists
+}
+
+/// Takes what a message says is done or not needed off the last list: "I have called the plumber", "I don't need the charger after all,
+/// take it off the list".
+fn without_done(text: &str, lists: &mut [List]) {
+    const DONE: [&str; 12] = [
+        "i have",
+        "ive",
+        "i just",
+        "done with",
+        "dont need",
+        "do not need",
+        "no longer need",
+        "take it off",
+        "cross it off",
+        "take that off",
+        "cross off",
+        "already",
+    ];
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let joined = format!(" {} ", words.join(" ").replace(['\'', '’'], ""));
+    let is_done = DONE.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+    let Some(list) = lists.last_mut().filter(|_| is_done && !is_question(text)) else { return };
+    let stem = |word: &str| word.chars().take(4).collect::<String>();
+    let said: Vec<String> = words.iter().map(|word| stem(word)).collect();
+    let is_said = |item: &String| {
+        let item = Utterance::new(item.as_str());
+        let mut own =
+            item.words().iter().filter(|word| !is_article(&word.folded)).map(|word| stem(&word.folded)).peekable();
+        own.peek().is_some() && own.all(|word| said.contains(&word))
+    };
+    if list.items.iter().any(|item| is_said(item)) {
+        list.items.retain(|item| !is_said(item));
+    }
 }
 
 /// A change of a list.
@@ -103,6 +139,16 @@ fn change(text: &str, continues: bool) -> Option<Change> {
             let name = (start..list).map(word).filter(|word| !is_article(word)).collect::<Vec<_>>().join(" ");
             return Some(Change { name: Some(name), adds: true, items: items(&text[words[list].span.end + 1..])? });
         }
+        if let Some(items) = told_list(text) {
+            return Some(Change { name: Some(String::new()), adds: true, items });
+        }
+        // "And I need to order curtains"
+        let needs = (word(start) == "i" || word(start) == "we")
+            && (matches!(word(start + 1), "need" | "have" | "must") && word(start + 2) == "to" && continues);
+        if needs && start > 0 && words.len() > start + 3 {
+            let item = text[words[start + 3].span.start..].to_owned();
+            return Some(Change { name: None, adds: true, items: vec![item] });
+        }
         let last = word(words.len().checked_sub(1)?);
         let ends_so =
             matches!(last, "too" | "tambien") || words.len() > 2 && word(words.len() - 2) == "as" && last == "well";
@@ -142,6 +188,42 @@ fn change(text: &str, continues: bool) -> Option<Change> {
         None => text.len(),
     };
     continues.then(|| Some(Change { name: None, adds, items: items(text.get(begin..end)?)? })).flatten()
+}
+
+/// Returns the items of a list after a colon: "Remember for my trip: passport, charger", "To do this week: call the plumber, book the van".
+fn told_list(text: &str) -> Option<Vec<String>> {
+    const KINDS: [&str; 22] = [
+        "todo",
+        "do",
+        "buy",
+        "pack",
+        "packing",
+        "bring",
+        "trip",
+        "shopping",
+        "groceries",
+        "tasks",
+        "errands",
+        "list",
+        "order",
+        "get",
+        "need",
+        "holiday",
+        "journey",
+        "week",
+        "weekend",
+        "picnic",
+        "party",
+        "camping",
+    ];
+    const VERBS: [&str; 8] = ["is", "are", "was", "were", "came", "has", "had", "costs"];
+    let (head, rest) = text.split_once(": ")?;
+    let head = Utterance::new(head);
+    let is_kind = head.words().iter().any(|word| KINDS.contains(&word.folded.as_str()));
+    let found = items(rest).filter(|found| found.len() > 1 && is_kind && head.words().len() <= MAX_ITEM_WORDS)?;
+    let is_thing =
+        |item: &String| !Utterance::new(item.as_str()).words().iter().any(|word| VERBS.contains(&word.folded.as_str()));
+    found.iter().all(is_thing).then_some(found)
 }
 
 /// The maximum number of words in an item that "and" adds to a list.
@@ -222,8 +304,13 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         || is_pair("the", &["list"])
         || is_pair("my", &["list"])
         || is_pair("that", &["list"]);
-    let list = named.or(lists.last()).filter(|_| names_list)?;
+    let is_open = is_open_question(&words);
+    let list = named.or(lists.last()).filter(|_| names_list || is_open)?;
     let all = || contents(list);
+    if is_open && has(&["last", "first"]) {
+        let item = if has(&["last"]) { list.items.last() } else { list.items.first() }?;
+        return Some(format!("“{item}”."));
+    }
     let begins = |known: &[&str]| words.iter().take(2).any(|word| known.contains(word));
     if words.windows(2).any(|pair| pair == ["how", "many"]) {
         return Some(format!("{}. {}", list.items.len(), all()));
@@ -246,6 +333,80 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         true => Some(format!("Yes. {}", all())),
         false => Some(format!("No. {}", all())),
     }
+}
+
+/// Whether a question has only words about the list that was spoken of: "so how many now?", "which did I name last?", "what's still to do?"
+fn is_open_question(words: &[&str]) -> bool {
+    const OWN: [&str; 52] = [
+        "so",
+        "and",
+        "ok",
+        "how",
+        "many",
+        "things",
+        "items",
+        "entries",
+        "tasks",
+        "is",
+        "that",
+        "are",
+        "now",
+        "left",
+        "open",
+        "still",
+        "there",
+        "in",
+        "total",
+        "do",
+        "i",
+        "have",
+        "to",
+        "what",
+        "whats",
+        "which",
+        "did",
+        "name",
+        "say",
+        "add",
+        "mention",
+        "last",
+        "one",
+        "was",
+        "first",
+        "remains",
+        "remaining",
+        "need",
+        "bring",
+        "pack",
+        "buy",
+        "does",
+        "it",
+        "make",
+        "them",
+        "of",
+        "the",
+        "else",
+        "all",
+        "altogether",
+        "mentioned",
+        "named",
+    ];
+    const ASKING: [&str; 12] = [
+        "many",
+        "left",
+        "open",
+        "still",
+        "remains",
+        "remaining",
+        "last",
+        "first",
+        "name",
+        "named",
+        "mention",
+        "mentioned",
+    ];
+    let asks = words.iter().any(|word| matches!(*word, "how" | "what" | "whats" | "which"));
+    asks && words.iter().all(|word| OWN.contains(word)) && words.iter().any(|word| ASKING.contains(word))
 }
 
 #[cfg(test)]

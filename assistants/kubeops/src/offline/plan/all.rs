@@ -23,6 +23,14 @@ pub(super) fn several_reads(message: &str, conversation: &Conversation, lexicon:
         return None;
     }
     let mut parts: Vec<Reading> = parts_of(message).iter().map(|part| read(part, lexicon)).collect();
+    // "The deployments in blue and in green".
+    for at in 1..parts.len() {
+        let is_place = parts[at].names.is_empty() && parts[at].kind.is_none() && parts[at].namespace.is_some();
+        if is_place && parts[at - 1].names.is_empty() {
+            parts[at].kind = parts[at - 1].kind.clone();
+            parts[at].is_plural = parts[at - 1].is_plural;
+        }
+    }
     let is_meant = |part: &Reading| {
         let names_one = part.names.len() == 1 && !part.pronoun;
         let lists = part.names.is_empty() && part.kind.is_some() && part.is_plural && !part.pronoun;

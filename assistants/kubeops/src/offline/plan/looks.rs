@@ -130,7 +130,10 @@ impl Planner<'_> {
             && !reading.unhealthy
             && !reading.counts
             && !reading.pronoun
-            && !reading.words.iter().any(|word| word.starts_with("restart") || word == "anything")
+            && !reading.words.iter().any(|word| word.starts_with("restart"))
+            && !reading.has_any(&[
+                "anything", "exit", "code", "image", "version", "limit", "memory", "cpu", "status", "node", "ip",
+            ])
             && matches!(reading.verb, None | Some(Verb::Get));
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
         let is_log = |step: &&Step| step.command.verb == Verb::Logs;

@@ -12,7 +12,9 @@ impl Reading {
         let starts = |phrases: &[&str]| {
             phrases.iter().any(|phrase| joined == *phrase || joined.starts_with(&format!("{phrase} ")))
         };
-        if let Some((_, reason)) = REFUSED.iter().find(|(word, _)| self.is_command_word(word)) {
+        // A deployment may be called `proxy`.
+        let names_object = |word: &str| self.names.iter().any(|name| name == word) && !self.has("kubectl");
+        if let Some((_, reason)) = REFUSED.iter().find(|(word, _)| self.is_command_word(word) && !names_object(word)) {
             return Some(Act::Refused(reason));
         }
         let is_change = self.verb.is_some_and(|verb| !verb.is_read());

@@ -372,6 +372,12 @@ impl Reading {
             }
         }
         self.imply_nth_replica();
+        // "What is its memory limit?"
+        let asks_limit = self.has_any(&["limit", "limits"]) && self.limits.is_empty() && self.requests.is_empty();
+        let is_of_object = self.pronoun || !self.names.is_empty() || self.has("its");
+        if asks_limit && is_of_object && !self.is_plural && matches!(self.verb, None | Some(Verb::Get)) && self.asks() {
+            self.verb = Some(Verb::Describe);
+        }
         self.imply_scale();
         self.imply_number_wanted();
         self.imply_from_question();

@@ -51,6 +51,7 @@ function AnswerMap({ shown, agent }: { shown: Shown; agent: string }) {
       {isLarge && network && (
         <Dialog title={title} onClose={() => setLarge(false)} size="large">
           <div class="map">
+            {shown.kind === "journey" && <p class="figure">{figuresOf(shown)}</p>}
             <MapPicture shown={shown} network={network} height={LARGE_HEIGHT} />
             {shown.kind === "journey" && <Legs journey={shown} network={network} />}
           </div>

@@ -2,13 +2,16 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { visibleLine } from "../text/visible";
-import { pathOf } from "./geometry";
+import { LINE_HEIGHT, leaderEnds, pathOf } from "./geometry";
 import type { Label, Size } from "./geometry";
 import { colours } from "./network";
 import type { Line, Network, Point } from "./network";
 
-/** A picture that is as wide as its container. `draw` gets its size in pixels, so that names keep their size on each screen. */
-export function Picture({ height, label, draw }: { height: number; label: string; draw: (size: Size) => ComponentChildren }) {
+/**
+ * A picture that is as wide as its container, and at most `maxRatio` times as high as wide. `draw` gets its size in pixels, so that names
+ * keep their size on each screen.
+ */
+export function Picture({ height: wanted, maxRatio = Infinity, label, draw }: { height: number; maxRatio?: number; label: string; draw: (size: Size) => ComponentChildren }) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
@@ -19,6 +22,7 @@ export function Picture({ height, label, draw }: { height: number; label: string
     observer.observe(element);
     return () => observer.disconnect();
   }, []);
+  const height = width > 0 ? Math.min(wanted, Math.round(width * maxRatio)) : wanted;
   return (
     <div class="map-picture" ref={box} style={{ height: `${height}px` }}>
       {width > 0 && (
@@ -36,6 +40,7 @@ export function Background({ network, place, isAll }: { network: Network; place:
     <g class={`map-background${isAll ? " all" : ""}`}>
       {network.lines.map((line) => (
         <g key={line.id} style={colours(line.colour)}>
+          {isAll && line.patterns.map((pattern, index) => <path key={index} class="map-casing" d={pathOf(pattern.map(place))} />)}
           {line.patterns.map((pattern, index) => (
             <path key={index} d={pathOf(pattern.map(place))} />
           ))}
@@ -45,14 +50,29 @@ export function Background({ network, place, isAll }: { network: Network; place:
   );
 }
 
-/** A stretch of a line, boldly. `null` for a walk. */
-export function Stretch({ points, line, isDirect }: { points: Point[]; line: Line | null; isDirect?: boolean }) {
-  const path = pathOf(points);
+/** A stretch of a line; of a walk if `line` is `null`. `isDirect` if the way between its ends is unknown. */
+export interface Stretch {
+  points: Point[];
+  line: Line | null;
+  isDirect?: boolean;
+}
+
+/** Stretches of lines, boldly. All casings are below all lines, so that none interrupts a line where lines fork. */
+export function Stretches({ stretches }: { stretches: Stretch[] }) {
+  const shown = stretches.map(({ points, line, isDirect }) => ({
+    path: pathOf(points),
+    style: line ? colours(line.colour) : undefined,
+    kind: `${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`,
+  }));
   return (
-    <g class={`map-stretch${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`} style={line ? colours(line.colour) : undefined}>
-      <path class="casing" d={path} />
-      <path d={path} />
-    </g>
+    <>
+      {shown.map(({ path, style, kind }, index) => (
+        <path key={index} class={`map-casing${kind}`} style={style} d={path} />
+      ))}
+      {shown.map(({ path, style, kind }, index) => (
+        <path key={index} class={`map-stretch${kind}`} style={style} d={path} />
+      ))}
+    </>
   );
 }
 
@@ -67,9 +87,19 @@ export function Dot({ at, kind, name }: { at: Point; kind: "stop" | "change" | "
 export function Names({ labels }: { labels: Label[] }) {
   return (
     <g class="map-names">
-      {labels.map(({ x, y, text, anchor, isRequired }, index) => (
+      {labels.map((label, index) => {
+        const ends = leaderEnds(label);
+        return ends && <path key={index} d={pathOf(ends)} />;
+      })}
+      {labels.map(({ x, y, lines, anchor, isRequired }, index) => (
         <text key={index} x={x} y={y} text-anchor={anchor} class={isRequired ? "required" : undefined}>
-          {text}
+          {lines.length === 1
+            ? lines[0]
+            : lines.map((line, row) => (
+                <tspan key={row} x={x} dy={row * LINE_HEIGHT}>
+                  {line}
+                </tspan>
+              ))}
         </text>
       ))}
     </g>

@@ -14,9 +14,12 @@ export interface Named extends Point {
 }
 
 export interface Label extends Point {
-  text: string;
+  /** The name in one or two lines. */
+  lines: string[];
   anchor: "start" | "middle" | "end";
   isRequired: boolean;
+  /** The place, if a line has to lead from it to the name. */
+  leader: Point | null;
 }
 
 interface Box {
@@ -30,8 +33,18 @@ const PADDING = 30;
 /** The smallest area that is shown, in metres. */
 const MIN_EXTENT = 1_600;
 export const LABEL_SIZE = 12;
+/** The height of a line of a name. */
+export const LINE_HEIGHT = 14;
+/** The radius of the dot of a place. */
+const DOT_RADIUS = 6;
 /** The least distance between names. */
 const GAP = 4;
+/** The least distance between a name and the middle of another place. */
+const CLEARANCE = 6;
+/** How many times as far as its own place any other place must be from a name beside its place. A name that is centred is clearer. */
+const AMBIGUITY = { start: 1.6, middle: 1, end: 1.6 };
+/** Longer names may be broken into two lines. */
+const MAX_LINE = 14;
 
 /** Returns the function that converts places to positions in the picture, so that all of them are visible. */
 export function fit(places: Point[], size: Size): (place: Point) => Point {
@@ -50,53 +63,104 @@ export function pathOf(points: Point[]): string {
 }
 
 /**
- * Places the names of places so that they cover neither each other nor, if possible, the paths. A name that would be closer to another
- * point of a path than to its own place is left out, unless it is required.
+ * Places the names of places so that they cover neither each other nor, if possible, the paths. A name that could be taken for that of
+ * another point is left out, unless it is required.
  */
 export function placeLabels(places: Named[], paths: Point[][], size: Size): Label[] {
+  const required = places.filter(({ isRequired }) => isRequired);
+  const others = places.filter(({ isRequired }) => !isRequired);
+  // Each name takes the best position that earlier names have left, so the order decides how many find room.
+  const found = [others, others.toReversed()].map((ordered) => placeInOrder([...required, ...ordered], paths, size));
+  return found.reduce((best, labels) => (labels.length > best.length ? labels : best));
+}
+
+function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
   const obstacles = paths.flatMap(samples);
-  const points = paths.flat();
+  const leaders: Point[] = [];
+  const points = [...paths.flat(), ...places];
   const taken: Box[] = [];
   const labels: Label[] = [];
-  const ordered = [...places].sort((a, b) => Number(b.isRequired) - Number(a.isRequired));
-  for (const place of ordered) {
-    const length = Array.from(place.name).length * LABEL_SIZE * (place.isRequired ? 0.6 : 0.54);
+  for (const place of places) {
+    const others = points.filter(({ x, y }) => Math.hypot(x - place.x, y - place.y) > 1);
     let best: { label: Label; box: Box; cost: number } | null = null;
-    for (const [dx, dy, anchor] of POSITIONS) {
-      const label: Label = { x: round(place.x + dx), y: round(place.y + dy), text: place.name, anchor, isRequired: place.isRequired };
-      const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
-      const box = { left: left - GAP, right: left + length + GAP, top: label.y - LABEL_SIZE * 0.8, bottom: label.y + LABEL_SIZE * 0.4 };
-      const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
-      const overlaps = taken.filter((other) => intersects(box, other)).length;
-      const own = distance(place, box);
-      const isAmbiguous = points.some((point) => (point.x !== place.x || point.y !== place.y) && distance(point, box) < own);
-      const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + obstacles.filter((point) => isIn(point, box)).length;
-      if (!best || cost < best.cost) best = { label, box, cost };
+    for (const lines of breaksOf(place.name)) {
+      const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.6 : 0.54);
+      const added = (lines.length - 1) * LINE_HEIGHT;
+      for (const { x: dx, y: dy, anchor, isFar } of POSITIONS) {
+        // The name grows away from its place.
+        const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
+        const label: Label = { x: round(place.x + dx), y: round(y), lines, anchor, isRequired: place.isRequired, leader: isFar ? { x: place.x, y: place.y } : null };
+        const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
+        const box = { left: left - GAP, right: left + length + GAP, top: y - LABEL_SIZE * 0.8, bottom: y + added + LABEL_SIZE * 0.4 };
+        const middle = { left, right: left + length, top: y - LABEL_SIZE * 0.35, bottom: y + added - LABEL_SIZE * 0.35 };
+        const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
+        const overlaps = taken.filter((other) => intersects(box, other)).length;
+        // A leader says which place is meant, unless the name is at another one.
+        const reach = isFar ? CLEARANCE * 2 : Math.max(distance(place, middle) * AMBIGUITY[anchor], CLEARANCE);
+        const isAmbiguous = others.some((point) => distance(point, middle) < reach || distance(point, box) < CLEARANCE);
+        const way = isFar ? leaderOf(label) : [];
+        const isCrossing =
+          way.some((at) => others.some((point) => Math.hypot(point.x - at.x, point.y - at.y) < CLEARANCE) || leaders.some((other) => Math.hypot(other.x - at.x, other.y - at.y) < CLEARANCE)) ||
+          way.some((at) => taken.some((other) => isIn(at, other))) ||
+          leaders.some((at) => isIn(at, box));
+        const covered = obstacles.filter((point) => isIn(point, box)).length;
+        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + covered + (isFar ? 1.5 : 0) + (added > 0 ? 0.5 : 0);
+        if (!best || cost < best.cost) best = { label, box, cost };
+      }
     }
     if (!best || (!place.isRequired && best.cost > 3)) continue;
     if (best.cost >= 100) best = inside(best, size);
     taken.push(best.box);
+    if (best.label.leader) leaders.push(...leaderOf(best.label));
     labels.push(best.label);
   }
   return labels;
 }
 
-const POSITIONS: [number, number, Label["anchor"]][] = [
-  [11, 4, "start"],
-  [-11, 4, "end"],
-  [0, -12, "middle"],
-  [0, 21, "middle"],
-  [9, -8, "start"],
-  [9, 16, "start"],
-  [-9, -8, "end"],
-  [-9, 16, "end"],
+const POSITIONS: { x: number; y: number; anchor: Label["anchor"]; isFar: boolean }[] = [
+  ...near(11, 4),
+  { x: 0, y: -12, anchor: "middle", isFar: false },
+  { x: 0, y: 21, anchor: "middle", isFar: false },
+  ...near(9, -8),
+  ...near(9, 16),
+  ...near(30, 4, true),
+  ...near(26, -18, true),
+  ...near(26, 26, true),
 ];
+
+function near(x: number, y: number, isFar = false): typeof POSITIONS {
+  return [
+    { x, y, anchor: "start", isFar },
+    { x: -x, y, anchor: "end", isFar },
+  ];
+}
+
+/** Returns the ways to write a name: in one line and, if it is long, in two lines of similar length. */
+function breaksOf(name: string): string[][] {
+  if (name.length <= MAX_LINE) return [[name]];
+  const ends = [...name.matchAll(/[\s/-]/g)].map(({ index }) => index + 1);
+  const end = ends.sort((a, b) => Math.abs(2 * a - name.length) - Math.abs(2 * b - name.length))[0];
+  return end === undefined || end < 4 || name.length - end < 4 ? [[name]] : [[name], [name.slice(0, end), name.slice(end)]];
+}
 
 /** Moves a label to the side until it is inside the picture. */
 function inside<T extends { label: Label; box: Box }>(found: T, size: Size): T {
   const { label, box } = found;
   const shift = box.left < 2 ? 2 - box.left : Math.min(0, size.width - 2 - box.right);
   return { ...found, label: { ...label, x: round(label.x + shift) }, box: { ...box, left: box.left + shift, right: box.right + shift } };
+}
+
+/** Returns the ends of the line that leads to a name: beside the dot of the place, and beside the first line of the name. */
+export function leaderEnds({ x, y, anchor, leader }: Label): [Point, Point] | null {
+  if (!leader) return null;
+  const to = { x: x + (anchor === "end" ? 3 : -3), y: y - LABEL_SIZE * 0.35 };
+  const length = Math.max(1, Math.hypot(to.x - leader.x, to.y - leader.y));
+  const share = DOT_RADIUS / length;
+  return [{ x: leader.x + (to.x - leader.x) * share, y: leader.y + (to.y - leader.y) * share }, to];
+}
+
+function leaderOf(label: Label): Point[] {
+  return samples(leaderEnds(label) ?? []);
 }
 
 /** Returns points along a path, so close to each other that a label on the path covers some. */

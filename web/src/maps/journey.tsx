@@ -1,8 +1,9 @@
 /** A journey on the map of its network, and its legs as a list. */
+import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
 import { number, t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { Background, Dot, LineBadge, Names, Picture, Stretch } from "./drawing";
+import { Background, Dot, LineBadge, Names, Picture, Stretches } from "./drawing";
 import { fit, placeLabels } from "./geometry";
 import type { Named, Size } from "./geometry";
 import type { Line, Network, Station } from "./network";
@@ -39,9 +40,7 @@ export function JourneyPicture({ journey, network, height }: { journey: Journey;
     return (
       <>
         <Background network={network} place={place} />
-        {drawn.map(({ line, isDirect }, index) => (
-          <Stretch key={index} points={paths[index] ?? []} line={line} isDirect={isDirect} />
-        ))}
+        <Stretches stretches={drawn.map(({ line, isDirect }, index) => ({ points: paths[index] ?? [], line, isDirect }))} />
         {stations.map((station) => (
           <Dot key={station.index} at={place(station)} kind={isKey.get(station) ?? "stop"} name={station.name} />
         ))}
@@ -53,19 +52,48 @@ export function JourneyPicture({ journey, network, height }: { journey: Journey;
 }
 
 export function Legs({ journey, network }: { journey: Journey; network: Network | null }) {
+  const changes = changesOf(journey);
   return (
     <ol class="map-legs">
-      {journey.legs.map((leg, index) => (
-        <li key={index}>
-          {leg.kind === "ride" ? <LineBadge name={leg.line} colour={network?.linesNamed(leg.line)[0]?.colour ?? UNKNOWN_COLOUR} /> : <span class="line-badge walk">{t("walk")}</span>}
-          <span>
-            {visibleLine(leg.kind === "ride" ? leg.from.name : leg.from, 60)} → {visibleLine(leg.kind === "ride" ? leg.to.name : leg.to, 60)}
-          </span>
-          <small>{detailsOf(leg)}</small>
-        </li>
-      ))}
+      {journey.legs.map((leg, index) => {
+        const change = changes.get(leg);
+        return (
+          <Fragment key={index}>
+            {change && (
+              <li class="change">
+                <span class="line-badge walk">{t("change")}</span>
+                <span>{visibleLine(change.at, 60)}</span>
+                <small>{number(change.minutes)} min</small>
+              </li>
+            )}
+            <li>
+              {leg.kind === "ride" ? <LineBadge name={leg.line} colour={network?.linesNamed(leg.line)[0]?.colour ?? UNKNOWN_COLOUR} /> : <span class="line-badge walk">{t("walk")}</span>}
+              <span>
+                {visibleLine(leg.kind === "ride" ? leg.from.name : leg.from, 60)} → {visibleLine(leg.kind === "ride" ? leg.to.name : leg.to, 60)}
+              </span>
+              <small>{detailsOf(leg)}</small>
+            </li>
+          </Fragment>
+        );
+      })}
     </ol>
   );
+}
+
+/** Returns the changes of a journey by the ride that follows. They take the part of its time that is in none of its legs. */
+export function changesOf({ legs, minutes }: Journey): Map<Leg, { at: string; minutes: number }> {
+  const found = new Map<Leg, { at: string; minutes: number }>();
+  const rides = legs.filter((leg) => leg.kind === "ride");
+  const known = legs.flatMap((leg) => leg.minutes ?? []);
+  let left = (minutes ?? 0) - known.reduce((sum, each) => sum + each, 0);
+  if (known.length < legs.length || left <= 0) return found;
+  rides.slice(1).forEach((ride, index) => {
+    const share = Math.ceil(left / (rides.length - 1 - index));
+    const before = rides[index]?.to.name ?? "";
+    if (share > 0) found.set(ride, { at: before === ride.from.name ? before : `${before} → ${ride.from.name}`, minutes: share });
+    left -= share;
+  });
+  return found;
 }
 
 function detailsOf(leg: Leg): string {

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { NetworkMap } from "../api/types";
 import { fit, placeLabels } from "./geometry";
+import { changesOf } from "./journey";
 import { Network, colours, textOn } from "./network";
 import { idsOf, readResult } from "./results";
 import type { Arrivals } from "./results";
@@ -59,6 +60,15 @@ describe("results of tools", () => {
     expect(journey && idsOf(journey)).toEqual(["a", "c"]);
   });
 
+  it("with more time than their legs take have changes that take the rest", () => {
+    const walk = { kind: "walk", from: "Station c", to: "Station d", seconds: 60 };
+    const data = { legs: [ride("X", "a", "b"), ride("Y", "b", "c"), walk, ride("S", "d", "e")], minutes: 24 };
+    const [journey] = readResult("get_route", data, AT);
+    if (journey?.kind !== "journey") throw new Error("no journey");
+    expect([...changesOf(journey).values()]).toEqual([{ at: "Station b", minutes: 6 }, { at: "Station c → Station d", minutes: 5 }]);
+    expect(changesOf({ ...journey, minutes: 13 }).size).toBe(0);
+  });
+
   it("with live trains are journeys and arrivals", () => {
     const train = { line: "X", towards: "Uptown", destination: "Z", minutes_until: 3, at: Date.parse(AT) / 1000 + 200, clock: "07:03" };
     const found = readResult("get_route_with_arrivals", { route: { legs: [ride("X", "a", "c")] }, next_trains: [train] }, AT);
@@ -102,6 +112,21 @@ describe("a map", () => {
     const labels = placeLabels([named(40, false), named(42, true), named(44, false), named(46, false), named(48, true)], [], { width: 240, height: 100 });
     expect(labels.filter(({ isRequired }) => isRequired)).toHaveLength(2);
     expect(labels.length).toBeLessThan(5);
+  });
+
+  it("has no name that could be that of another place", () => {
+    const column = Array.from({ length: 12 }, (_, index) => ({ x: 150, y: 30 + 9 * index, name: `Station ${index}`, isRequired: false }));
+    const labels = placeLabels(column, [], { width: 300, height: 200 });
+    for (const { x, y, lines, leader } of labels) {
+      const nearest = [...column].sort((a, b) => Math.hypot(a.x - x, a.y - y + 4) - Math.hypot(b.x - x, b.y - y + 4))[0];
+      expect(leader ? column.find((place) => place.y === leader.y)?.name : nearest?.name).toBe(lines.join(""));
+    }
+    expect(labels.length).toBeGreaterThan(3);
+  });
+
+  it("breaks long names where one line has no room", () => {
+    const labels = placeLabels([{ x: 100, y: 50, name: "42 St-Port Authority Bus Terminal", isRequired: true }], [], { width: 260, height: 100 });
+    expect(labels.map(({ lines }) => lines)).toEqual([["42 St-Port Authority ", "Bus Terminal"]]);
   });
 });
 

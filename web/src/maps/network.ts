@@ -84,6 +84,17 @@ export class Network {
     return [...found.values()];
   }
 
+  /** Returns the stations at which most lines stop, one of each complex, those with the most lines first. */
+  hubs(count: number): Station[] {
+    const names = new Map<string, Set<string>>();
+    for (const { name, patterns } of this.lines) {
+      for (const { complex } of patterns.flat()) names.set(complex, (names.get(complex) ?? new Set()).add(name));
+    }
+    const linesOf = ({ complex }: Station) => names.get(complex)?.size ?? 0;
+    const first = new Map(this.stations.toReversed().map((station) => [station.complex, station]));
+    return [...first.values()].sort((a, b) => linesOf(b) - linesOf(a)).slice(0, count);
+  }
+
   /** Returns the shortest ride on a line between two stations. */
   way(lineName: string, from: Station, to: Station): Way {
     let best: Way = { stations: [from, to], line: null };
@@ -129,12 +140,17 @@ function mixedUntil(colour: string, other: number, isAcceptable: (luminance: num
   return mixed;
 }
 
-/** The colours of a line as custom properties: the operator's colour, the text on it, and variants that stand out on a light or dark map. */
+/**
+ * The colours of a line as custom properties: the operator's colour, the text on it, and variants that stand out on a light or dark map.
+ * A colour that is too dark for a dark map also has a light edge.
+ */
 export function colours(colour: string): Record<string, string> {
   return {
     "--line-colour": colour,
     "--on-line": textOn(colour),
     "--line-day": mixedUntil(colour, 0, (value) => value < 0.5),
     "--line-night": mixedUntil(colour, 255, (value) => value > 0.13),
+    // Without an edge, the name is unset, so that a line inside the list of another one does not inherit that one's edge.
+    "--line-edge": luminance(colour) < 0.13 ? mixedUntil(colour, 255, (value) => value > 0.25) : "initial",
   };
 }

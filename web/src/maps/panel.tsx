@@ -1,6 +1,6 @@
 /** The network of an assistant: its lines, and the stations of a line in order. */
 import { useState } from "preact/hooks";
-import { number, t } from "../i18n";
+import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
 import { LineBadge } from "./drawing";
@@ -102,6 +102,5 @@ function StationList({ stations, line, network }: { stations: Station[]; line: L
 }
 
 function patternName(pattern: Station[]): string {
-  const [first, last] = [pattern[0]?.name ?? "", pattern.at(-1)?.name ?? ""].map((name) => visibleLine(name, 40));
-  return `${first} – ${last} (${number(pattern.length)})`;
+  return [pattern[0], pattern.at(-1)].map((station) => visibleLine(station?.name ?? "", 40)).join(" – ");
 }

@@ -1,13 +1,15 @@
 /** A station with its lines, and lines with their stations, on the map of their network. */
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { Background, Dot, Names, Picture, Stretch } from "./drawing";
+import { Background, Dot, Names, Picture, Stretches } from "./drawing";
 import { fit, placeLabels } from "./geometry";
 import type { Named, Size } from "./geometry";
-import type { Line, Network, Station } from "./network";
+import type { Line, Network, Point, Station } from "./network";
 
 /** The stations on each side of a station that its map shows. */
 const NEIGHBOURS = 2;
+/** The stations of a whole network that get names, where there is room. */
+const HUBS = 16;
 
 export function StationPicture({ name, stations, network, height }: { name: string; stations: Station[]; network: Network; height: number }) {
   const shown = new Set(stations);
@@ -20,9 +22,7 @@ export function StationPicture({ name, stations, network, height }: { name: stri
     return (
       <>
         <Background network={network} place={place} />
-        {stretches.map(({ line, stretch }, index) => (
-          <Stretch key={index} points={stretch.map(place)} line={line} />
-        ))}
+        <Stretches stretches={stretches.map(({ line, stretch }) => ({ points: stretch.map(place), line }))} />
         {all.map((station) => (
           <Dot key={station.index} at={place(station)} kind={shown.has(station) ? "end" : "stop"} name={station.name} />
         ))}
@@ -43,21 +43,21 @@ function stretchesAround(line: Line, stations: Set<Station>): Station[][] {
 
 /** Lines with all their stations. The stations of `named` get names where there is room. */
 export function LinesPicture({ lines, named, label, network, height }: { lines: Line[]; named: Station[]; label: string; network: Network; height: number }) {
+  const isAll = lines.length === 0;
   const draw = (size: Size) => {
     const patterns = lines.flatMap((line) => line.patterns.map((pattern) => ({ line, pattern })));
-    const isAll = patterns.length === 0;
     const place = fit(isAll ? network.stations : patterns.flatMap(({ pattern }) => pattern), size);
     const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
-    const ends = new Set([named, ...patterns.map(({ pattern }) => pattern)].flatMap((pattern) => [pattern[0], pattern.at(-1)]));
+    const passed = new Set(patterns.flatMap(({ pattern }) => pattern.slice(1, -1)));
+    const ends = new Set(patterns.flatMap(({ pattern }) => [pattern[0], pattern.at(-1)]).filter((station) => station && !passed.has(station)));
     const shown = [...new Set([...named, ...stations.filter((station) => ends.has(station))])];
     const names: Named[] = shown.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station) }));
     const paths = patterns.map(({ pattern }) => pattern.map(place));
+    if (isAll) return <Whole network={network} place={place} size={size} />;
     return (
       <>
-        <Background network={network} place={place} isAll={isAll} />
-        {patterns.map(({ line }, index) => (
-          <Stretch key={index} points={paths[index] ?? []} line={line} />
-        ))}
+        <Background network={network} place={place} />
+        <Stretches stretches={patterns.map(({ line }, index) => ({ points: paths[index] ?? [], line }))} />
         {stations.map((station) => (
           <Dot key={station.index} at={place(station)} kind={ends.has(station) ? "change" : "stop"} name={station.name} />
         ))}
@@ -65,7 +65,21 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
       </>
     );
   };
-  return <Picture height={height} label={label} draw={draw} />;
+  return <Picture height={height} {...(isAll ? { maxRatio: 0.8 } : {})} label={label} draw={draw} />;
+}
+
+/** All lines of a network, with the names of the stations where most of them meet. */
+function Whole({ network, place, size }: { network: Network; place: (point: Point) => Point; size: Size }) {
+  const hubs = network.hubs(HUBS).map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false }));
+  const labels = placeLabels(hubs, [], size);
+  const isNamed = new Set(labels.map(({ lines }) => lines.join("")));
+  return (
+    <>
+      <Background network={network} place={place} isAll />
+      {hubs.map((hub, index) => isNamed.has(hub.name) && <Dot key={index} at={hub} kind="stop" name={hub.name} />)}
+      <Names labels={labels} />
+    </>
+  );
 }
 
 /** Leaves out the names of further parts of a complex. */

@@ -65,9 +65,10 @@ describe("a journey", () => {
     const map = page.locator("figure.map.journey");
     await map.locator("svg .map-stretch").first().waitFor();
     await expect.poll(() => map.locator("figcaption").innerText()).toMatch(/Brixton → Canary Wharf[^]*min · \d changes?/);
-    const legs = await map.locator(".map-legs li").allInnerTexts();
+    const legs = await map.locator(".map-legs li:not(.change)").allInnerTexts();
     expect(legs[0]).toContain("Victoria line");
     await expect.poll(() => map.locator("svg .map-stretch:not(.walk)").count()).toBe(legs.length);
+    await expect.poll(() => map.locator(".map-legs .change").allInnerTexts()).toEqual([expect.stringMatching(/Change\s+Stockwell\s+5 min/), expect.stringMatching(/Change\s+London Bridge\s+5 min/)]);
     await expect.poll(() => map.locator("svg .map-dot.end").count()).toBe(2);
     await expect.poll(() => map.locator("svg text.required").allTextContents()).toEqual(expect.arrayContaining(["Brixton", "Canary Wharf"]));
     await page.getByRole("img", { name: "Map of the journey from Brixton to Canary Wharf" }).waitFor();

@@ -7,12 +7,16 @@ import { useAgentDetail } from "../context/assembled";
 import { number, t } from "../i18n";
 import type { Key } from "../i18n";
 import { NetworkPanel } from "../maps/panel";
-import { modelName } from "../text/names";
+import { assistantName, modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Loading, pretty } from "../ui/controls";
 import { Icon } from "../ui/icons";
-import { NODE_HEIGHT, NODE_WIDTH, readGraph } from "./graph";
+import { NODE_HEIGHT, readGraph } from "./graph";
 import type { Graph } from "./graph";
+
+/** The size of the text of a graph, and the size below which a graph scrolls rather than shrinks. */
+const TEXT_PX = 13;
+const MIN_TEXT_PX = 12;
 
 export function AssistantsView({ agent }: { agent: string | null }) {
   const chosen = agent ?? agents.value[0]?.name ?? null;
@@ -25,7 +29,7 @@ export function AssistantsView({ agent }: { agent: string | null }) {
       <div class="choice" role="group" aria-label={t("assistant")}>
         {agents.value.map(({ name }) => (
           <button key={name} type="button" aria-pressed={name === chosen} onClick={() => navigate({ view: "assistants", agent: name })}>
-            {visibleLine(name)}
+            {assistantName(name)}
           </button>
         ))}
       </div>
@@ -44,15 +48,36 @@ function Detail({ detail }: { detail: AgentDetail }) {
       <p class="lead">{visibleLine(detail.description, 600)}</p>
       {detail.has_map && <NetworkPanel agent={detail.name} />}
       <div class="assistant-panels">
-        <section class="panel graph-panel">
-          <header>
-            <h2>{t("graph_of_assistant")}</h2>
-            <p class="figure">
-              {visibleLine(detail.graph.name)} v{number(detail.graph.version)}
-            </p>
-          </header>
-          <GraphDrawing graph={graph} />
-        </section>
+        <div class="stack">
+          <section class="panel">
+            <header>
+              <h2>{t("graph_of_assistant")}</h2>
+              <p class="figure">
+                {visibleLine(detail.graph.name)} v{number(detail.graph.version)}
+              </p>
+            </header>
+            <GraphDrawing graph={graph} />
+          </section>
+          <section class="panel">
+            <header>
+              <h2>{t("tools")}</h2>
+              <p class="figure">
+                <b>{number(detail.tools.length)}</b>
+              </p>
+            </header>
+            {detail.tools.length === 0 && <p class="note">{t("no_tools")}</p>}
+            {detail.tools.map((tool) => (
+              <details key={tool.name} class="call">
+                <summary>
+                  <Icon name="tool" size={15} /> <b>{visibleLine(tool.name, 60)}</b>
+                  <span class="arguments">{visibleLine(tool.description, 160)}</span>
+                </summary>
+                <p class="text">{visibleLine(tool.description, 2000)}</p>
+                <pre tabIndex={0}>{pretty(tool.parameters)}</pre>
+              </details>
+            ))}
+          </section>
+        </div>
         <section class="panel">
           <header>
             <h2>{t("context_policy")}</h2>
@@ -83,25 +108,6 @@ function Detail({ detail }: { detail: AgentDetail }) {
             </>
           )}
         </section>
-        <section class="panel">
-          <header>
-            <h2>{t("tools")}</h2>
-            <p class="figure">
-              <b>{number(detail.tools.length)}</b>
-            </p>
-          </header>
-          {detail.tools.length === 0 && <p class="note">{t("no_tools")}</p>}
-          {detail.tools.map((tool) => (
-            <details key={tool.name} class="call">
-              <summary>
-                <Icon name="tool" size={15} /> <b>{visibleLine(tool.name, 60)}</b>
-                <span class="arguments">{visibleLine(tool.description, 160)}</span>
-              </summary>
-              <p class="text">{visibleLine(tool.description, 2000)}</p>
-              <pre tabIndex={0}>{pretty(tool.parameters)}</pre>
-            </details>
-          ))}
-        </section>
       </div>
     </>
   );
@@ -112,7 +118,7 @@ function GraphDrawing({ graph }: { graph: Graph }) {
   const edgeList = graph.edges.map(({ from, to }) => `${from} → ${to}`).join(", ");
   return (
     <div class="graph-scroll" tabIndex={0} role="region" aria-label={t("graph_of_assistant")}>
-      <svg class="graph" viewBox={`0 0 ${graph.width} ${graph.height}`} width={graph.width} height={graph.height} role="img" aria-label={edgeList}>
+      <svg class="graph" viewBox={`0 0 ${graph.width} ${graph.height}`} width={graph.width} height={graph.height} style={{ minWidth: `${(graph.width * MIN_TEXT_PX) / TEXT_PX}px` }} role="img" aria-label={edgeList}>
         <defs>
           <marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto-start-reverse">
             <path d="M0 0L8 4L0 8z" />
@@ -121,18 +127,18 @@ function GraphDrawing({ graph }: { graph: Graph }) {
         {graph.edges.map((edge, index) => {
           const [from, to] = [at.get(edge.from), at.get(edge.to)];
           if (!from || !to) return null;
-          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={edgePath(from, to)} marker-end="url(#arrow)" />;
+          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={edgePath(from, to, graph.nodeWidth)} marker-end="url(#arrow)" />;
         })}
         {graph.nodes.map((node) => (
           <g key={node.name} class={`node ${node.kind}`} transform={`translate(${node.x} ${node.y})`}>
-            <rect x={-NODE_WIDTH / 2} y={-NODE_HEIGHT / 2} width={NODE_WIDTH} height={NODE_HEIGHT} rx={node.kind === "start" || node.kind === "end" ? NODE_HEIGHT / 2 : 8} />
+            <rect x={-graph.nodeWidth / 2} y={-NODE_HEIGHT / 2} width={graph.nodeWidth} height={NODE_HEIGHT} rx={node.kind === "start" || node.kind === "end" ? NODE_HEIGHT / 2 : 8} />
             <text>{visibleLine(node.name, 20)}</text>
             {node.kind !== "start" && node.kind !== "end" && <title>{t(`node_${node.kind}` as Key)}</title>}
           </g>
         ))}
       </svg>
       <p class="graph-legend">
-        {(["model", "tools", "activity", "person", "pure"] as const)
+        {(["start", "model", "tools", "activity", "person", "pure", "end"] as const)
           .filter((kind) => graph.nodes.some((node) => node.kind === kind))
           .map((kind) => (
             <span key={kind}>
@@ -147,7 +153,7 @@ function GraphDrawing({ graph }: { graph: Graph }) {
 type Place = { x: number; y: number };
 
 /** Returns the path of an edge: down to the next layer, or around the nodes if the edge leads back or skips a layer. */
-function edgePath(from: Place, to: Place): string {
+function edgePath(from: Place, to: Place, nodeWidth: number): string {
   const [top, bottom] = [to.y - NODE_HEIGHT / 2 - 2, from.y + NODE_HEIGHT / 2];
   const isNext = to.y > from.y && to.y - from.y < NODE_HEIGHT * 3;
   if (isNext) {
@@ -156,7 +162,7 @@ function edgePath(from: Place, to: Place): string {
   }
   const isDown = to.y > from.y;
   const side = isDown || from.x < to.x ? -1 : 1;
-  const edge = Math.max(...[from, to].map(({ x }) => side * x)) * side + side * (NODE_WIDTH / 2 + 26);
-  const [startX, endX] = [from.x + (side * NODE_WIDTH) / 2, to.x + (side * (NODE_WIDTH + 4)) / 2];
+  const edge = Math.max(...[from, to].map(({ x }) => side * x)) * side + side * (nodeWidth / 2 + 26);
+  const [startX, endX] = [from.x + (side * nodeWidth) / 2, to.x + (side * (nodeWidth + 4)) / 2];
   return `M${startX} ${from.y}C${edge} ${from.y} ${edge} ${to.y} ${endX} ${to.y}`;
 }

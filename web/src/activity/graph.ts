@@ -19,11 +19,15 @@ export interface Graph {
   edges: GraphEdge[];
   width: number;
   height: number;
+  nodeWidth: number;
 }
 
-export const NODE_WIDTH = 150;
+const MAX_NODE_WIDTH = 150;
+const MIN_NODE_WIDTH = 90;
 export const NODE_HEIGHT = 40;
 const GAP_X = 46;
+/** The room on each side, for edges that lead around nodes. */
+const MARGIN = 30;
 const GAP_Y = 46;
 const MAX_NODES = 200;
 
@@ -58,16 +62,18 @@ function layOut(kinds: Map<string, NodeKind>, edges: GraphEdge[]): Graph {
   const rows: string[][] = [];
   for (const name of kinds.keys()) (rows[layers.get(name) ?? 0] ??= []).push(name);
   const widest = Math.max(1, ...rows.map((row) => row.length));
-  const width = widest * (NODE_WIDTH + GAP_X) + GAP_X * 2;
+  const longest = Math.max(...[...kinds.keys()].map(({ length }) => length), 0);
+  const nodeWidth = Math.min(MAX_NODE_WIDTH, Math.max(MIN_NODE_WIDTH, 24 + 8 * longest));
+  const width = widest * (nodeWidth + GAP_X) - GAP_X + MARGIN * 2;
   const nodes = rows.flatMap((row, layer) =>
     row.map((name, index) => ({
       name,
       kind: kinds.get(name) ?? "pure",
-      x: width / 2 + (index - (row.length - 1) / 2) * (NODE_WIDTH + GAP_X),
+      x: width / 2 + (index - (row.length - 1) / 2) * (nodeWidth + GAP_X),
       y: GAP_Y / 2 + NODE_HEIGHT / 2 + layer * (NODE_HEIGHT + GAP_Y),
     })),
   );
-  return { nodes, edges, width, height: rows.length * (NODE_HEIGHT + GAP_Y) };
+  return { nodes, edges, width, height: rows.length * (NODE_HEIGHT + GAP_Y), nodeWidth };
 }
 
 /** Returns the layer of each node: the length of the longest path to it, without edges that lead back. */

@@ -2,7 +2,9 @@
 import type { Message, Turn } from "../api/types";
 import { duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
+import { modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
+import { requestOf } from "../chat/approval";
 import { pretty } from "../ui/controls";
 
 export interface Step {
@@ -29,7 +31,7 @@ export function stepsOf(turn: Turn, question: string | null): Step[] {
   let used = 0;
   const model = () => {
     if (used >= modelCalls) return;
-    steps.push({ kind: "model", name: turn.model, startMs: at, durationMs: callMs, isError: false, detail: [] });
+    steps.push({ kind: "model", name: modelName(turn.model), startMs: at, durationMs: callMs, isError: false, detail: [] });
     at += callMs;
     used += 1;
   };
@@ -44,7 +46,7 @@ export function stepsOf(turn: Turn, question: string | null): Step[] {
     at += call.duration_ms;
   });
   for (const approval of turn.approvals) {
-    steps.push({ kind: "approval", name: approval.preview, startMs: at, durationMs: 0, isError: false, detail: [{ title: "arguments", text: pretty(approval.arguments) }] });
+    steps.push({ kind: "approval", name: requestOf(approval), startMs: at, durationMs: 0, isError: false, detail: [{ title: "arguments", text: pretty(approval.arguments) }] });
   }
   while (used < modelCalls) model();
   steps.push({ kind: "answer", name: turn.reply, startMs: turn.duration_ms, durationMs: 0, isError: turn.status === "failed", detail: [] });

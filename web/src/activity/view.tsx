@@ -3,13 +3,14 @@ import { useEffect, useState } from "preact/hooks";
 import type { Approval, Message, Thread, Turn } from "../api/types";
 import { conversation, threads } from "../app/open";
 import { chatWith, formatRoute, navigate } from "../app/router";
-import { client, messageOf, noteFailure } from "../app/session";
-import { ApprovalCard } from "../chat/approval";
+import { assistantOf } from "../app/agents";
+import { agents, client, messageOf, noteFailure } from "../app/session";
+import { ApprovalCard, requestOf } from "../chat/approval";
 import { turnOf } from "../chat/conversation";
 import { titleOf } from "../chat/header";
 import { dateTime, dollars, duration, number, shortTime, t } from "../i18n";
 import type { Key } from "../i18n";
-import { modelName } from "../text/names";
+import { assistantName, isBuiltIn, modelName, speakerName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Empty, Loading, Problem, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -74,7 +75,7 @@ function Waiting() {
       {open.map((approval) => (
         <div key={approval.id}>
           <ApprovalCard approval={approval} isBusy={isBusy} onDecide={(...decision) => void decide(...decision)} />
-          <p class="note">
+          <p class="note approval-where">
             <a href={formatRoute(chatWith(approval.thread))}>{threadName(approval.thread)}</a> · {dateTime(approval.requested_at)}
           </p>
         </div>
@@ -85,7 +86,7 @@ function Waiting() {
           <ul class="closed-approvals">
             {closed.slice(0, 50).map((approval) => (
               <li key={approval.id}>
-                <span class={`badge approval-${approval.state}`}>{t(`approval_${approval.state}` as Key)}</span> <span>{visibleLine(approval.preview, 200)}</span>
+                <span class={`badge approval-${approval.state}`}>{t(`approval_${approval.state}` as Key)}</span> <span>{visibleLine(requestOf(approval), 200)}</span>
                 <small>
                   {approval.by && `${visibleLine(approval.by)} · `}
                   {shortTime(approval.decided_at ?? approval.requested_at)}
@@ -134,6 +135,12 @@ export function rowsOf(thread: string, messages: Message[]): Row[] {
   return [...rows.values()].reverse();
 }
 
+/** Whether the title of a turn's thread, which may be shortened, is its question. */
+function isTitle({ thread, question }: Row): boolean {
+  const title = threadName(thread).replace(/…$/, "");
+  return question !== null && visibleLine(question.text).startsWith(title);
+}
+
 function Turns({ thread }: { thread: string | null }) {
   const [rows, setRows] = useState<Row[] | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
@@ -172,12 +179,13 @@ function Turns({ thread }: { thread: string | null }) {
           {rows.map((row) => (
             <li key={row.turn}>
               <a href={formatRoute({ view: "activity", thread: row.thread, turn: row.turn })}>
-                <p>
+                <p class="asked">
                   <b>{visibleLine(row.question?.text ?? row.last.text, 140)}</b>
+                  <Icon name="right" size={16} />
                 </p>
                 <p class="where">
-                  {visibleLine(row.last.agent ?? t("assistant"))}
-                  {thread === null && ` · ${threadName(row.thread)}`}
+                  {speakerName(row.last, assistantOf(threads.value.find(({ id }) => id === row.thread) ?? shown), agents.value.map(({ name }) => name))}
+                  {thread === null && !isTitle(row) && ` · ${threadName(row.thread)}`}
                   {row.calls > 0 && ` · ${t("n_calls", { count: row.calls })}`} · <time dateTime={row.last.created_at}>{shortTime(row.last.created_at)}</time>
                 </p>
               </a>
@@ -224,9 +232,10 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
       <header class="page-header">
         <p class="crumb">
           <a href={formatRoute(chatWith(thread))}>
-            <Icon name="chat" size={15} /> {threadName(thread)}
+            <Icon name="chat" size={15} />
+            <span>{threadName(thread)}</span>
           </a>
-          <a href={formatRoute({ view: "activity", thread, turn: null })}>{t("turns")}</a>
+          <a href={formatRoute({ view: "activity", thread, turn: null })}>{t("all_turns")}</a>
         </p>
         <h1>{t("trace_of_turn")}</h1>
       </header>
@@ -239,21 +248,21 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
             <dl class="tiles">
               <Tile name={t("status")} value={t(`status_${found.status}` as Key)} tone={found.status} />
               <Tile name={t("took")} value={duration(found.duration_ms)} />
-              <Tile name={t("tokens_used")} value={found.usage.input_tokens + found.usage.output_tokens === 0 ? t("not_reported") : `${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
-              <Tile name={t("cost")} value={found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
+              <Tile name={t("tokens_used")} value={isBuiltIn(found.model) ? t("none_used") : found.usage.input_tokens + found.usage.output_tokens === 0 ? t("not_reported") : `${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
+              <Tile name={t("cost")} value={isBuiltIn(found.model) ? t("free") : found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
               <Tile name={t("model_calls")} value={number(found.usage.model_calls)} />
-              <Tile name={t("context")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />
+              <Tile name={t("context_estimated")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />
             </dl>
             <p class="note">
-              <b>{visibleLine(found.agent)}</b>
+              <b>{assistantName(found.agent)}</b>
               {found.routed_agent && ` · ${t("routed_to", { agent: visibleLine(found.routed_agent) })}`}
               {found.confidence != null && ` (${t("confidence", { percent: number(found.confidence * 100) })})`} · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)}
             </p>
             {found.error && <Problem text={`${visibleLine(found.error.message, 500)} (${visibleLine(found.error.code)})`} />}
-            <p>
+            <p class="data-actions">
               <button type="button" onClick={() => navigate({ view: "context", thread, turn, question: null })}>
                 <Icon name="lens" /> {t("why_this_answer")}
-              </button>{" "}
+              </button>
               <button type="button" onClick={() => navigate({ view: "assistants", agent: found.agent })}>
                 <Icon name="graph" /> {t("graph_of_assistant")}
               </button>

@@ -3,11 +3,11 @@ import { useEffect, useState } from "preact/hooks";
 import type { Analytics } from "../api/types";
 import { Tile } from "../activity/view";
 import { threads } from "../app/open";
-import { client, messageOf, noteFailure } from "../app/session";
+import { agents, client, messageOf, noteFailure } from "../app/session";
 import { titleOf } from "../chat/header";
 import { dateTime, dollars, duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
-import { modelName } from "../text/names";
+import { assistantName, isBuiltIn, modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
 
@@ -50,18 +50,21 @@ export function AnalyticsView() {
       {!figures && !problem && <Loading />}
       {figures && (
         <>
+          {figures.first_message_at && figures.last_message_at && (
+            <p class="lead">{t("from_to", { from: dateTime(figures.first_message_at), to: dateTime(figures.last_message_at) })}</p>
+          )}
           <dl class="tiles">
             <Tile name={t("threads")} value={number(figures.threads)} />
             <Tile name={t("messages")} value={number(figures.messages)} />
-            <Tile name={t("turns")} value={number(figures.turns)} />
-            <Tile name={t("input_tokens")} value={figures.input_tokens === 0 && figures.turns > 0 ? t("not_reported") : number(figures.input_tokens)} />
-            <Tile name={t("output_tokens")} value={figures.output_tokens === 0 && figures.turns > 0 ? t("not_reported") : number(figures.output_tokens)} />
-            <Tile name={t("cost")} value={dollars(figures.cost_usd)} />
+            <Tile name={t("answered_questions")} value={number(figures.turns)} />
+            <Tile name={t("input_tokens")} value={tokensOf(figures, figures.input_tokens)} />
+            <Tile name={t("output_tokens")} value={tokensOf(figures, figures.output_tokens)} />
+            <Tile name={t("cost")} value={costOf(figures)} />
           </dl>
           <div class="charts">
             <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => t(`role_${role}` as Key))} />
-            <Bars title={t("by_agent")} values={mapValues(figures.agents, visibleLine)} />
-            <Bars title={t("by_model")} values={mapValues(figures.models, modelName)} />
+            <Bars title={t("by_agent")} values={ofAnswers(figures, figures.agents, (name) => (agents.value.some((agent) => agent.name === name) ? assistantName(name) : visibleLine(name)))} />
+            <Bars title={t("by_model")} values={ofAnswers(figures, figures.models, modelName)} />
             {figures.durations && (
               <Bars
                 title={t("answer_times", { count: figures.durations.count })}
@@ -83,14 +86,33 @@ export function AnalyticsView() {
               ]}
             />
           </div>
-          {figures.first_message_at && figures.last_message_at && (
-            <p class="note">{t("from_to", { from: dateTime(figures.first_message_at), to: dateTime(figures.last_message_at) })}</p>
-          )}
           {figures.corrupt_messages > 0 && <Problem text={t("corrupt_messages", { count: figures.corrupt_messages })} />}
         </>
       )}
     </section>
   );
+}
+
+/** Whether all answers are of the built-in model, which uses no tokens. */
+function isAllBuiltIn({ models }: Analytics): boolean {
+  return Object.keys(models).length > 0 && Object.keys(models).every(isBuiltIn);
+}
+
+function tokensOf(figures: Analytics, tokens: number): string {
+  if (tokens > 0 || figures.turns === 0) return number(tokens);
+  return t(isAllBuiltIn(figures) ? "none_used" : "not_reported");
+}
+
+function costOf(figures: Analytics): string {
+  if (figures.cost_usd > 0 || figures.turns === 0) return dollars(figures.cost_usd);
+  if (isAllBuiltIn(figures)) return t("free");
+  return figures.input_tokens + figures.output_tokens > 0 ? dollars(0) : t("not_reported");
+}
+
+/** Returns counts of assistant messages, and how many messages the counts leave out. */
+function ofAnswers({ roles }: Analytics, counts: Record<string, number>, name: (key: string) => string): [string, number][] {
+  const left = (roles["assistant"] ?? 0) - Object.values(counts).reduce((sum, count) => sum + count, 0);
+  return [...mapValues(counts, name), ...(left > 0 ? [[t("not_recorded"), left] as [string, number]] : [])];
 }
 
 function mapValues(counts: Record<string, number>, name: (key: string) => string): [string, number][] {
@@ -115,7 +137,7 @@ function Bars({ title, values, format = number }: { title: string; values: [stri
             <div key={name}>
               <dt>{name}</dt>
               <dd>
-                <i aria-hidden="true" style={{ width: `${Math.max(1, (70 * value) / largest)}%` }} />
+                <i aria-hidden="true" style={{ "--share": `${value === 0 ? 0 : Math.max(1, (100 * value) / largest)}%` }} />
                 <span>{format(value)}</span>
               </dd>
             </div>

@@ -3,9 +3,14 @@ import type { Thread } from "../api/types";
 import { agents } from "./session";
 import { load, store } from "./storage";
 
-export function defaultAgent(thread: Thread | null): string {
+/** The assistant that a thread was started with; empty if it does not say. */
+export function assistantOf(thread: Thread | null): string {
   const named = thread && (thread.metadata as Record<string, unknown>)["assistant"];
-  const candidates = [thread ? load(`agent.${thread.id}`) : null, typeof named === "string" ? named : null, load("agent"), "general"];
+  return typeof named === "string" ? named : "";
+}
+
+export function defaultAgent(thread: Thread | null): string {
+  const candidates = [thread ? load(`agent.${thread.id}`) : null, assistantOf(thread), load("agent"), "general"];
   const known = agents.value.map(({ name }) => name);
   return candidates.find((name) => name !== null && known.includes(name)) ?? known[0] ?? "";
 }

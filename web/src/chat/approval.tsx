@@ -10,8 +10,21 @@ import { Icon } from "../ui/icons";
 
 export type Decide = (approval: Approval, decision: "approve" | "deny", reason: string) => void;
 
+/** Says in words what a call would do: its preview if it has one, otherwise the name of the tool and its arguments. */
+export function requestOf({ tool, arguments: args, preview }: Pick<Approval, "tool" | "arguments" | "preview">): string {
+  if (preview && !preview.startsWith(`${tool}(`)) return visibleLine(preview, 4000);
+  const given = (args as Record<string, unknown> | null) ?? {};
+  const { name, value, ...others } = given;
+  // A tool that sets something names it and gives its value.
+  const pairs = Object.entries(name !== undefined && value !== undefined ? { [pretty(name)]: value, ...others } : given);
+  const words = tool.replaceAll("_", " ").trim();
+  const list = pairs.map(([key, member]) => `${key} = ${typeof member === "string" ? member : JSON.stringify(member)}`).join(", ");
+  return visibleLine(`${words.charAt(0).toUpperCase()}${words.slice(1)}${list && `: ${list}`}`, 4000);
+}
+
 export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approval; isBusy: boolean; onDecide: Decide }) {
-  const [reason, setReason] = useState("");
+  /** The reason that is being written; `null` until the user chooses to deny. */
+  const [reason, setReason] = useState<string | null>(null);
   const remaining = useRemaining(approval);
   const isOpen = approval.state === "pending" && remaining > 0;
   const state = approval.state === "pending" && remaining <= 0 ? "expired" : approval.state;
@@ -19,15 +32,17 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
     <section class={`approval ${state}`} aria-label={t("approval_of", { tool: visibleLine(approval.tool) })}>
       <header>
         <Icon name="key" />
-        <b>{t(isOpen ? "approval_needed" : "approval")}</b>
+        <b>
+          {requestOf(approval)}
+          {isOpen && "?"}
+        </b>
         {!isOpen && <span class="badge">{t(`approval_${state}` as Key)}</span>}
       </header>
-      <p class="preview">{visibleLine(approval.preview, 4000)}</p>
       <details>
-        <summary>
-          {t("exact_call")} <code>{visibleLine(approval.tool, 60)}</code>
-        </summary>
-        <pre tabIndex={0}>{pretty(approval.arguments)}</pre>
+        <summary>{t("exact_call")}</summary>
+        <pre tabIndex={0}>
+          {visibleLine(approval.tool, 60)} {pretty(approval.arguments)}
+        </pre>
       </details>
       {approval.by && (
         <p class="by">
@@ -38,16 +53,11 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
       {isOpen && (
         <footer>
           <span class="expires">{t("expires_in", { time: duration(remaining) })}</span>
-          {may("approve") ? (
+          {!may("approve") ? (
+            <span>{t("needs_role_approve")}</span>
+          ) : reason === null ? (
             <>
-              <input
-                aria-label={t("reason_to_deny")}
-                placeholder={t("reason_to_deny")}
-                value={reason}
-                maxLength={1000}
-                onInput={(event) => setReason(event.currentTarget.value)}
-              />
-              <button type="button" disabled={isBusy} onClick={() => onDecide(approval, "deny", reason)}>
+              <button type="button" disabled={isBusy} onClick={() => setReason("")}>
                 {t("deny")}
               </button>
               <button type="button" class="primary" disabled={isBusy} onClick={() => onDecide(approval, "approve", "")}>
@@ -55,12 +65,32 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
               </button>
             </>
           ) : (
-            <span>{t("needs_role_approve")}</span>
+            <>
+              <input
+                ref={focus}
+                aria-label={t("reason_to_deny")}
+                placeholder={t("reason_to_deny")}
+                value={reason}
+                maxLength={1000}
+                onInput={(event) => setReason(event.currentTarget.value)}
+              />
+              <button type="button" disabled={isBusy} onClick={() => setReason(null)}>
+                {t("cancel")}
+              </button>
+              <button type="button" class="danger" disabled={isBusy} onClick={() => onDecide(approval, "deny", reason)}>
+                {t("deny")}
+              </button>
+            </>
           )}
         </footer>
       )}
     </section>
   );
+}
+
+/** A function of its own, so that the field takes the focus only when it appears. */
+function focus(element: HTMLElement | null): void {
+  element?.focus();
 }
 
 /** Returns the time that is left to decide on an approval, in milliseconds. */

@@ -5,6 +5,7 @@ import { randomId } from "../app/ids";
 import { client, isAbort, messageOf, noteFailure } from "../app/session";
 import { loadForTab, storeForTab } from "../app/storage";
 import { number, t } from "../i18n";
+import { assistantName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -158,7 +159,7 @@ export function AttachmentList({ attachments, agents, agent }: { attachments: At
       )}
       {ready > 0 && !isUsable && (
         <p class="note warn" role="alert">
-          {t("cannot_search_documents", { agent: visibleLine(agent, 60) })} {other !== undefined && t("choose_other", { agent: visibleLine(other, 60) })}
+          {t("cannot_search_documents", { agent: assistantName(agent) })} {other !== undefined && t("choose_other", { agent: assistantName(other) })}
         </p>
       )}
       <p class="visually-hidden" role="status">

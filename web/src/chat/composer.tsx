@@ -7,7 +7,7 @@ import { TokenBar } from "../context/bar";
 import { countFates } from "../context/fates";
 import { useAssembled } from "../context/assembled";
 import { number, t } from "../i18n";
-import { visibleLine } from "../text/visible";
+import { assistantName } from "../text/names";
 import { IconButton } from "../ui/controls";
 import { AttachmentList } from "./attachments";
 import type { Attachments } from "./attachments";
@@ -83,7 +83,7 @@ export function Composer(props: {
           maxLength={MAX_CHARACTERS}
           disabled={!props.canWrite}
           aria-label={t("your_message")}
-          placeholder={props.canWrite ? t("ask", { agent: props.agent }) : t("needs_role_write")}
+          placeholder={props.canWrite ? t("ask", { agent: assistantName(props.agent) }) : t("needs_role_write")}
           onInput={(event) => props.onText(event.currentTarget.value)}
           onKeyDown={onKeyDown}
           onPaste={onPaste}
@@ -107,7 +107,7 @@ export function Composer(props: {
             <select value={props.agent} disabled={props.isBusy} onChange={(event) => props.onAgent(event.currentTarget.value)}>
               {props.agents.map(({ name }) => (
                 <option key={name} value={name}>
-                  {visibleLine(name)}
+                  {assistantName(name)}
                 </option>
               ))}
             </select>
@@ -173,7 +173,7 @@ function ContextMeter({ thread, question, policy, version }: { thread: string | 
         {(counts.summarised ?? 0) > 0 && ` · ${t("meter_summarised", { count: counts.summarised ?? 0 })}`}
         {(counts.recalled ?? 0) > 0 && ` · ${t("meter_recalled", { count: counts.recalled ?? 0 })}`}
       </span>
-      <span class="more">{t("inspect")}</span>
+      <span class="more">{t("context")}</span>
     </a>
   );
 }

@@ -97,7 +97,7 @@ export function MessageItem(props: {
 }
 
 function nameOf(message: Message, assistant: string): string {
-  return speakerName(message.agent ?? message.author, assistant, agents.value.map(({ name }) => name));
+  return speakerName(message, assistant, agents.value.map(({ name }) => name));
 }
 
 function Meta({ message, thread, children }: { message: Message; thread: string; children: ComponentChildren }) {

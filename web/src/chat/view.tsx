@@ -9,6 +9,7 @@ import { agents, client, may, messageOf, noteFailure } from "../app/session";
 import { useAgentDetail } from "../context/assembled";
 import { t } from "../i18n";
 import { Markdown } from "../text/markdown";
+import { assistantName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Confirm, Empty, Loading, Problem, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -77,7 +78,7 @@ function NewChat({ agent }: { agent: string | null }) {
             {agents.value.map(({ name, description, tools }) => (
               <li key={name}>
                 <button type="button" aria-pressed={name === chosen} onClick={() => choose(name)}>
-                  <b>{visibleLine(name)}</b>
+                  <b>{assistantName(name)}</b>
                   <span>{visibleLine(description, 200)}</span>
                   <small>{t("n_tools", { count: tools.length })}</small>
                 </button>
@@ -427,7 +428,7 @@ function PendingTurn({ pending, open, items, onDismiss }: { pending: Pending; op
         </Problem>
       ) : (
         <article class="message assistant">
-          <p class="author">{visibleLine(pending.agent)}</p>
+          <p class="author">{assistantName(pending.agent)}</p>
           {pending.tokens ? <Markdown text={pending.tokens} /> : null}
           <p class="working" role="status">
             <i />

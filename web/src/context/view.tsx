@@ -10,7 +10,7 @@ import { chatWith, formatRoute, navigate } from "../app/router";
 import { agents, client, messageOf, noteFailure } from "../app/session";
 import { titleOf } from "../chat/header";
 import { dateTime, number, t } from "../i18n";
-import { modelName } from "../text/names";
+import { assistantName, modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Empty, Loading, Problem } from "../ui/controls";
 import { Icon } from "../ui/icons";
@@ -47,7 +47,8 @@ export function ContextView({ thread, turn, question }: { thread: string | null;
       <header class="page-header">
         <p class="crumb">
           <a href={formatRoute(chatWith(thread))}>
-            <Icon name="chat" size={15} /> {found ? titleOf(found) : "…"}
+            <Icon name="chat" size={15} />
+            <span>{found ? titleOf(found) : "…"}</span>
           </a>
         </p>
         <h1>{t(turn === null ? "context_inspector" : "context_of_turn")}</h1>
@@ -130,7 +131,7 @@ function LiveContext({ thread, question: initial }: { thread: Thread; question: 
           >
             {agents.value.map(({ name }) => (
               <option key={name} value={name}>
-                {visibleLine(name)}
+                {assistantName(name)}
               </option>
             ))}
           </select>
@@ -250,7 +251,7 @@ function TurnContext({ thread, turn }: { thread: Thread; turn: string }) {
     <>
       {found && (
         <p class="turn-line">
-          {question && <q>{visibleLine(question, 160)}</q>} <b>{visibleLine(found.agent)}</b> · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)} ·{" "}
+          {question && <q>{visibleLine(question, 160)}</q>} <b>{assistantName(found.agent)}</b> · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)} ·{" "}
           <a href={formatRoute({ view: "activity", thread: thread.id, turn })}>{t("trace_of_turn")}</a> ·{" "}
           <a href={formatRoute({ view: "context", thread: thread.id, turn: null, question: question || null })}>{t("ask_again_live")}</a>
         </p>

@@ -1,16 +1,34 @@
 /** How models and assistants are named. */
+import type { Message } from "../api/types";
+import { turnOf } from "../chat/conversation";
 import { t } from "../i18n";
 import { visibleLine } from "./visible";
 
-/** The model that answers without a language model. */
+/** The model that answers without a language model. It uses no tokens and costs nothing. */
 const BUILT_IN = "offline";
 
 export function modelName(model: string): string {
   return model === BUILT_IN ? t("built_in_model") : visibleLine(model);
 }
 
-/** Names who answered: the assistant, and the agent that it chose, if this is not an assistant of its own. */
-export function speakerName(agent: string | null | undefined, assistant: string, assistants: string[]): string {
-  if (!agent || agent === assistant) return visibleLine(assistant || t("assistant"));
-  return assistants.includes(agent) || !assistant ? visibleLine(agent) : `${visibleLine(assistant)} · ${visibleLine(agent)}`;
+export function isBuiltIn(model: string): boolean {
+  return model === BUILT_IN;
+}
+
+/** Names an assistant: its name with an initial capital. */
+export function assistantName(name: string): string {
+  const shown = visibleLine(name, 60);
+  const [first = ""] = shown;
+  return first.toLocaleUpperCase() + shown.slice(first.length);
+}
+
+/**
+ * Names who wrote a message. The answer of a turn is by the assistant, whichever of its agents wrote it; other messages, such as imported
+ * ones, are by whom they name.
+ */
+export function speakerName(message: Message, assistant: string, assistants: string[]): string {
+  const { agent, author } = message;
+  if (agent && assistants.includes(agent)) return assistantName(agent);
+  const other = turnOf(message) === null ? (agent ?? author) : null;
+  return other ? visibleLine(other) : assistantName(assistant || t("assistant"));
 }

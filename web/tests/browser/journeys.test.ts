@@ -120,7 +120,7 @@ describe("signing in", () => {
 describe("chat", () => {
   it("starts a conversation, remembers, cites, and shows the source in the conversation", async () => {
     await signIn();
-    await page.getByRole("button", { name: /^general/ }).click();
+    await page.getByRole("button", { name: /^General/ }).click();
     await send("Priya leads the Falcon project.");
     await page.locator(".message.assistant .actions").first().waitFor({ state: "attached" });
     await waitForTurnEnd();
@@ -297,6 +297,8 @@ describe("approvals", () => {
     await served.call("POST", "v1/agents/gardener/turns", { text: "Remember that my seat is the aisle.", thread: id });
     await signIn("#/activity");
     const card = page.locator(".approval.pending");
+    await card.getByText("Set preference: seat = the aisle?").waitFor();
+    await card.getByRole("button", { name: "Deny" }).click();
     await card.getByLabel("Reason for denying (optional)").fill("not now");
     await card.getByRole("button", { name: "Deny" }).click();
     await page.getByText("Nothing is waiting for a decision.").waitFor();
@@ -475,7 +477,7 @@ describe("activity, assistants and statistics", () => {
     await step.locator("summary").click();
     await step.locator("pre").filter({ hasText: "408" }).waitFor();
     await page.getByText("Completed").waitFor();
-    await page.getByRole("button", { name: "Graph of the assistant" }).click();
+    await page.getByRole("button", { name: "Assistant graph" }).click();
     await page.locator(".graph .node.model").first().waitFor();
   });
 

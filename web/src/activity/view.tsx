@@ -261,7 +261,7 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
             {found.error && <Problem text={`${visibleLine(found.error.message, 500)} (${visibleLine(found.error.code)})`} />}
             <p class="data-actions">
               <button type="button" onClick={() => navigate({ view: "context", thread, turn, question: null })}>
-                <Icon name="lens" /> {t("why_this_answer")}
+                <Icon name="eye" /> {t("why_this_answer")}
               </button>
               <button type="button" onClick={() => navigate({ view: "assistants", agent: found.agent })}>
                 <Icon name="graph" /> {t("graph_of_assistant")}

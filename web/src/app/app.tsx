@@ -6,7 +6,7 @@ import { AnalyticsView } from "../analytics/view";
 import { ChatView } from "../chat/view";
 import { titleOf } from "../chat/header";
 import { ContextView } from "../context/view";
-import { language, number, setLanguage, shortTime, t } from "../i18n";
+import { language, setLanguage, shortTime, t } from "../i18n";
 import type { Key, Language } from "../i18n";
 import { ThreadsView } from "../threads/view";
 import { visibleLine } from "../text/visible";
@@ -21,7 +21,7 @@ import { theme, toggleTheme } from "./theme";
 
 const VIEWS: { view: Route["view"]; icon: IconName; name: Key; to: Route }[] = [
   { view: "chat", icon: "chat", name: "chat", to: chatWith(null) },
-  { view: "context", icon: "lens", name: "context", to: { view: "context", thread: null, turn: null, question: null } },
+  { view: "context", icon: "eye", name: "context", to: { view: "context", thread: null, turn: null, question: null } },
   { view: "threads", icon: "search", name: "search", to: { view: "threads", query: "" } },
   { view: "activity", icon: "activity", name: "activity", to: { view: "activity", thread: null, turn: null } },
   { view: "assistants", icon: "graph", name: "assistants", to: { view: "assistants", agent: null } },
@@ -207,7 +207,7 @@ function SideThreadList({ current, view }: { current: string | null; view: "chat
           >
             <b>{titleOf(thread)}</b>
             <small>
-              {number(thread.messages)} · <time dateTime={thread.updated_at}>{shortTime(thread.updated_at)}</time>
+              {t("n_messages", { count: thread.messages })} · <time dateTime={thread.updated_at}>{shortTime(thread.updated_at)}</time>
             </small>
           </a>
         </li>

@@ -158,7 +158,8 @@ function useFileDrop(onFiles: ((files: Iterable<File>) => void) | null): boolean
 /** Shows in one line what the model would receive with the current draft. The line links to the inspector. */
 function ContextMeter({ thread, question, policy, version }: { thread: string | null; question: string; policy: Policy | null; version: number }) {
   const { context, isStale } = useAssembled(thread, question, policy, version, 350);
-  if (!context || thread === null) return <div class="meter empty" />;
+  if (thread === null) return null;
+  if (!context) return <div class="meter empty" />;
   const { report } = context;
   const counts = countFates(report);
   const included = (counts.kept ?? 0) + (counts.truncated ?? 0);
@@ -166,12 +167,15 @@ function ContextMeter({ thread, question, policy, version }: { thread: string | 
   const inspector = formatRoute({ view: "context", thread, turn: null, question: question.trim().slice(0, 2000) || null });
   return (
     <a class={`meter${isStale ? " stale" : ""}`} href={inspector} title={t("open_inspector")}>
-      <TokenBar report={report} slim />
+      {report.budget !== undefined && <TokenBar report={report} slim />}
       <span class="words">
-        <b>{number(report.tokens.total)}</b>
-        {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")} · {t("meter_kept", { count: included, total })}
-        {(counts.summarised ?? 0) > 0 && ` · ${t("meter_summarised", { count: counts.summarised ?? 0 })}`}
-        {(counts.recalled ?? 0) > 0 && ` · ${t("meter_recalled", { count: counts.recalled ?? 0 })}`}
+        {t("next_request")} <b>{number(report.tokens.total)}</b>
+        {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")}
+        {total > 0 && ` · ${t("meter_kept", { count: included, total })}`}
+        <span class="further">
+          {(counts.summarised ?? 0) > 0 && ` · ${t("meter_summarised", { count: counts.summarised ?? 0 })}`}
+          {(counts.recalled ?? 0) > 0 && ` · ${t("meter_recalled", { count: counts.recalled ?? 0 })}`}
+        </span>
       </span>
       <span class="more">{t("context")}</span>
     </a>

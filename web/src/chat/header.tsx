@@ -7,6 +7,7 @@ import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Confirm, IconButton, saveFile, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
+import type { IconName } from "../ui/icons";
 
 export function titleOf(thread: Thread | null): string {
   return visibleLine(thread?.title ?? thread?.key ?? "", 200) || t("untitled");
@@ -63,15 +64,18 @@ export function ThreadHeader({ thread, onDelete, onRenamed }: { thread: Thread |
           />
         </form>
       )}
-      <nav aria-label={t("thread")}>
-        <a class="button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })} aria-label={t("context")} title={t("context")}>
-          <Icon name="lens" /> <span>{t("context")}</span>
+      <button type="button" class="icon-button thread-menu-button" popovertarget="thread-menu" aria-label={t("actions")} title={t("actions")}>
+        <Icon name="more" />
+      </button>
+      <nav id="thread-menu" popover="auto" aria-label={t("thread")}>
+        <a class="button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })}>
+          <Icon name="eye" /> <span>{t("context")}</span>
         </a>
-        <a class="button" href={formatRoute({ view: "activity", thread: thread.id, turn: null })} aria-label={t("activity")} title={t("activity")}>
+        <a class="button" href={formatRoute({ view: "activity", thread: thread.id, turn: null })}>
           <Icon name="activity" /> <span>{t("activity")}</span>
         </a>
-        <IconButton icon="download" label={t("export_thread")} onClick={() => void exportThread()} />
-        {may("write") && <IconButton icon="erase" label={t("delete_thread")} onClick={() => setDeleting(true)} />}
+        <Action icon="download" label={t("export_thread")} onClick={() => void exportThread()} />
+        {may("write") && <Action icon="erase" label={t("delete_thread")} onClick={() => setDeleting(true)} />}
       </nav>
       {isDeleting && (
         <Confirm
@@ -87,5 +91,14 @@ export function ThreadHeader({ thread, onDelete, onRenamed }: { thread: Thread |
         </Confirm>
       )}
     </header>
+  );
+}
+
+/** An icon in the header, and an item with its name in the menu of a narrow window. */
+function Action({ icon, label, onClick }: { icon: IconName; label: string; onClick: () => void }) {
+  return (
+    <button type="button" class="icon-button" title={label} onClick={onClick}>
+      <Icon name={icon} /> <span>{label}</span>
+    </button>
   );
 }

@@ -8,7 +8,7 @@ export interface Call {
   name: string;
   arguments: unknown;
   /** `null` while there is no result. */
-  result: { output: string; isError: boolean; durationMs: number | null; data: unknown; at: string } | null;
+  result: { seq: number | null; output: string; isError: boolean; durationMs: number | null; data: unknown; at: string } | null;
 }
 
 export type Item =
@@ -25,7 +25,7 @@ export function itemsOf(messages: Message[]): Item[] {
       if (!("tool_result" in part)) continue;
       const { call_id, output, is_error } = part.tool_result;
       const duration = metadata(message)["duration_ms"];
-      results.set(call_id, { output, isError: is_error ?? false, durationMs: typeof duration === "number" ? duration : null, data: dataOf(message), at: message.created_at });
+      results.set(call_id, { seq: message.seq, output, isError: is_error ?? false, durationMs: typeof duration === "number" ? duration : null, data: dataOf(message), at: message.created_at });
     }
   }
   const called = new Set<string>();

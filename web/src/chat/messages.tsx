@@ -66,7 +66,7 @@ export function MessageItem(props: {
           {!props.areApprovalsShown && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
           {item.found.length > 0 && <AnswerMaps calls={item.found} agent={actions.agent} />}
           <Meta message={message} thread={actions.thread}>
-            {item.turn !== null && actions.onContext && <Action icon="lens" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}
+            {item.turn !== null && actions.onContext && <Action icon="eye" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}
             {item.turn !== null && actions.onTrace && <Action icon="activity" label={t("trace_of_turn")} onClick={() => actions.onTrace?.(item.turn ?? "")} />}
             {actions.onRetry && <Action icon="retry" label={t("try_again")} onClick={() => actions.onRetry?.(message)} />}
             <CommonActions message={message} text={item.text} actions={actions} />
@@ -77,7 +77,7 @@ export function MessageItem(props: {
       return (
         <div {...place} class={`message calls${hit}`}>
           {item.calls.map((call) => (
-            <ToolCall key={call.id} call={call} isWaiting />
+            <ToolCall key={call.id} call={call} seq={message.seq} isWaiting />
           ))}
         </div>
       );
@@ -179,7 +179,7 @@ function Answer({ text, sources, question }: { text: string; sources: Source[]; 
   );
 }
 
-export function ToolCall({ call, isWaiting }: { call: Call; isWaiting?: boolean }) {
+export function ToolCall({ call, seq, isWaiting }: { call: Call; seq?: number; isWaiting?: boolean }) {
   const { result } = call;
   const state = result === null ? (isWaiting ? "waiting" : "running") : result.isError ? "error" : "done";
   return (
@@ -188,8 +188,10 @@ export function ToolCall({ call, isWaiting }: { call: Call; isWaiting?: boolean 
         <Icon name="tool" size={15} />
         <b>{visibleLine(call.name, 60)}</b>
         <span class="arguments">{visibleLine(summaryOf(call.arguments), 120)}</span>
+        {seq !== undefined && <span class="seq">{[seq, result?.seq].flatMap((each) => (each == null ? [] : `#${each}`)).join(", ")}</span>}
         <span class="state">
-          {result === null ? t(isWaiting ? "call_waiting" : "call_running") : result.isError ? t("call_failed") : result.durationMs === null ? t("call_done") : duration(result.durationMs)}
+          {result === null ? t(isWaiting ? "call_waiting" : "call_running") : t(result.isError ? "call_failed" : "call_done")}
+          {result?.durationMs != null && ` · ${duration(result.durationMs)}`}
         </span>
       </summary>
       <p class="label">{t("arguments")}</p>

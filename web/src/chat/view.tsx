@@ -244,7 +244,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
               })}
           </div>
         ))}
-        {items.length === 0 && !pending && <p class="hint">{t("no_messages")}</p>}
+        {items.length === 0 && !pending && <Empty icon="chat" title={t("no_messages")}>{detail && <p>{visibleLine(detail.description, 200)}</p>}</Empty>}
         {pending && <PendingTurn pending={pending} open={open} items={items} onDismiss={write} />}
       </Scroller>
       {editing && (
@@ -414,7 +414,7 @@ function PendingTurn({ pending, open, items, onDismiss }: { pending: Pending; op
                 id,
                 name,
                 arguments: args,
-                result: result && { output: result.error ?? JSON.stringify(result.result), isError: !result.ok, durationMs: result.duration_ms, data: result.result, at: "" },
+                result: result && { seq: null, output: result.error ?? JSON.stringify(result.result), isError: !result.ok, durationMs: result.duration_ms, data: result.result, at: "" },
               }}
             />
           ))}

@@ -28,6 +28,8 @@ export function partName(part: PartName): string {
 export function TokenBar({ report, scale, slim }: { report: Report; scale?: number; slim?: boolean }) {
   const whole = scale ?? scaleOf(report);
   const segments = segmentsOf(report, whole);
+  // A sliver of a slim bar would look like a fault in its round end.
+  const shown = slim ? segments.filter(({ width }) => width >= 2) : segments;
   const partList = segments.map(({ part, tokens }) => `${partName(part)} ${number(tokens)}`).join(", ");
   const label =
     report.budget === undefined
@@ -35,7 +37,7 @@ export function TokenBar({ report, scale, slim }: { report: Report; scale?: numb
       : t("bar_label_budget", { total: report.tokens.total, budget: report.budget, parts: partList });
   return (
     <div class={`token-bar${slim ? " slim" : ""}`} role="img" aria-label={label}>
-      {segments.map(({ part, tokens, width }) => (
+      {shown.map(({ part, tokens, width }) => (
         <span key={part} class={`part ${part}`} style={{ width: `${width}%` }} title={`${partName(part)}: ${number(tokens)}`}>
           {!slim && width > 9 && <em>{partName(part)}</em>}
         </span>

@@ -72,7 +72,7 @@ function ChooseThread() {
   return (
     <section class="page">
       {threadsLoaded.value ? (
-        <Empty icon="lens" title={t("context_inspector")}>
+        <Empty icon="eye" title={t("context_inspector")}>
           <p>{t("no_threads_yet")}</p>
         </Empty>
       ) : (

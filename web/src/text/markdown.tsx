@@ -18,14 +18,44 @@ const MAX_DEPTH = 40;
 export type Cite = (number: number) => ComponentChildren | null;
 
 export function Markdown({ text, cite }: { text: string; cite?: Cite | undefined }) {
-  const tree = useMemo(() => parse(text), [text]);
-  if (!tree) return <p class="plain">{text}</p>;
-  return <div class="markdown">{render(tree, { cite, source: text, definitions: definitionsOf(tree), headings: headingsOf(tree) }, 0)}</div>;
+  const parsed = useMemo(() => parse(text), [text]);
+  if (!parsed) return <p class="plain">{text}</p>;
+  const { tree, source } = parsed;
+  return <div class="markdown">{render(tree, { cite, source, definitions: definitionsOf(tree), headings: headingsOf(tree) }, 0)}</div>;
 }
 
-function parse(text: string): Root | null {
+interface Parsed {
+  tree: Root;
+  /** The text that the positions in the tree refer to. */
+  source: string;
+}
+
+function parse(text: string): Parsed | null {
   if (text.length > MAX_CHARACTERS || nesting(text) > MAX_DEPTH) return null;
+  const tree = treeOf(text);
+  const lazy = lazyLines(tree, text);
+  if (lazy.length === 0) return { tree, source: text };
+  const source = [0, ...lazy].map((start, index) => text.slice(start, lazy[index])).join("\n");
+  return { tree: treeOf(source), source };
+}
+
+function treeOf(text: string): Root {
   return fromMarkdown(text, { extensions: [gfmTable()], mdastExtensions: [gfmTableFromMarkdown()] });
+}
+
+/**
+ * Returns where lines start that follow the text of a list item without indentation. Markdown adds them to the item, but whoever writes a
+ * line so means a paragraph after the list.
+ */
+export function lazyLines(node: Parent, text: string): number[] {
+  return node.children.flatMap((child) => {
+    if (child.type === "paragraph" && node.type === "listItem") {
+      const { start, end } = child.position ?? {};
+      const at = text.slice(start?.offset, end?.offset).search(/\n\S/);
+      return at < 0 ? [] : [(start?.offset ?? 0) + at + 1];
+    }
+    return child.type === "list" || child.type === "listItem" ? lazyLines(child, text) : [];
+  });
 }
 
 /** Estimates the depth of quotes and lists from how the lines start, because parsing deep nesting can take a long time. */

@@ -103,18 +103,22 @@ function ResultList({ results, onMore }: { results: Results; onMore: () => void 
       </Empty>
     );
   }
+  const isPart = results.by === "words" && results.next !== null;
   return (
     <>
+      <p class="note" role="status">
+        {t(isPart ? "first_results" : "n_results", { count: found.length })}
+      </p>
       <ol class="hits" aria-label={t("hits")}>
         {found.map((hit) => (
           <li key={`${hit.thread}${hit.message.seq}`}>
             <a href={formatRoute(chatWith(hit.thread, hit.message.seq))}>
               <p class="where">
-                <b>{titles.get(hit.thread) ?? t("thread")}</b> #{number(hit.message.seq)} · {t(`role_${hit.message.role}`)}
-                {hit.message.author && ` · ${visibleLine(hit.message.author, 40)}`} · <time dateTime={hit.message.created_at}>{shortTime(hit.message.created_at)}</time>
-                <span class="score-value">
-                  {t("score")} {number(hit.score, 2)}
-                </span>
+                <b>{titles.get(hit.thread) ?? t("thread")}</b>
+                <span>#{number(hit.message.seq)}</span>
+                <span>{t(`role_${hit.message.role}`)}</span>
+                {hit.message.author && <span>{visibleLine(hit.message.author, 40)}</span>}
+                <time dateTime={hit.message.created_at}>{shortTime(hit.message.created_at)}</time>
               </p>
               <p class="snippet">
                 {"snippet" in hit ? (
@@ -183,7 +187,11 @@ function ThreadList() {
                 <tr key={thread.id}>
                   <td>
                     <a href={formatRoute(chatWith(thread.id))}>{titleOf(thread)}</a>
-                    {thread.key && thread.title && <small>{visibleLine(thread.key, 60)}</small>}
+                    {thread.key && thread.title && (
+                      <small class="badge" title={t("key")}>
+                        {visibleLine(thread.key, 60)}
+                      </small>
+                    )}
                   </td>
                   <td class="number">{number(thread.messages)}</td>
                   <td>
@@ -193,7 +201,7 @@ function ThreadList() {
                   </td>
                   <td>
                     <a class="icon-button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })} title={t("context")} aria-label={`${t("context")}: ${titleOf(thread)}`}>
-                      <Icon name="lens" />
+                      <Icon name="eye" />
                     </a>
                   </td>
                 </tr>
@@ -287,7 +295,7 @@ function ImportDrop() {
       >
         <Icon name="upload" size={22} />
         <p>
-          <b>{t("drop_file")}</b> {t("drop_formats")}
+          <b>{t("import_file")}</b> {t("drop_formats")} <span class="drop-hint">{t("drop_here")}</span>
         </p>
         <input
           ref={input}

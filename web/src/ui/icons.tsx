@@ -1,7 +1,7 @@
 /** Icons, drawn as strokes in the colour of the text. They are decorative: everything with an icon also has a name. */
 const PATHS = {
   chat: "M4 5h16v11H10l-4 4v-4H4z",
-  lens: "M3 6h18M3 6v4l7 6v5l4-2v-3l7-6V6",
+  eye: "M2 12c3-5 6-7 10-7s7 2 10 7c-3 5-6 7-10 7s-7-2-10-7zM12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6z",
   threads: "M4 6h16M4 12h16M4 18h10",
   activity: "M3 12h4l3-8 4 16 3-8h4",
   graph: "M6 6h5v5H6zM14 14h5v5h-5zM8.5 11v6H14",

@@ -122,7 +122,7 @@ describe("attachments", () => {
   it("that cannot be used are recognised before they are sent", async () => {
     await chat("general");
     await attach(file("photo.png", Buffer.from([137, 80, 78, 71]), "image/png"));
-    await page.locator(".attachments li.failed").getByText("assistants search text").waitFor();
+    await page.locator(".attachments li.failed").getByText("Images are not supported").waitFor();
     // By its path, because the content of a large file would be sent to the browser in one message.
     const large = join(served.folder, "large.md");
     await writeFile(large, Buffer.alloc(16 * 1024 * 1024 + 1, 120));
@@ -132,7 +132,7 @@ describe("attachments", () => {
     await page.getByRole("button", { name: "Remove photo.png" }).click();
     await chat("subway");
     await attach(file("notes.md", "notes"));
-    await page.getByText("subway cannot search documents. Choose another assistant, for example gardener.").waitFor();
+    await page.getByText("The Subway assistant cannot read documents. Choose another assistant, for example Gardener.").waitFor();
   });
 
   it("with hostile names are text", async () => {

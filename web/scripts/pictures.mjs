@@ -77,7 +77,8 @@ try {
         await page.waitForSelector(".chat .composer, .page .panel, .page .tiles, .threads-view, .graph");
         if (name === "context-compare") {
           await page.getByRole("button", { name: "Compare policies" }).click();
-          await page.waitForSelector(".columns.two .column-view:nth-child(2) .fate-map");
+          // A narrow window shows one policy at a time.
+          await page.waitForSelector(".columns.two .column-view:nth-child(2) .fate-map", { state: "attached" });
         }
         if (name === "chat-tools") {
           await page.locator(".call > summary").last().click();

@@ -82,6 +82,8 @@ function ChooseThread() {
   );
 }
 
+/** The counter that estimates. */
+const APPROXIMATE = "approximate";
 const BUILT_IN: Policy = { window: 20, summary: true, recall_from: "nowhere", preferences: true, rendering: "chat" };
 
 function LiveContext({ thread, question: initial }: { thread: Thread; question: string }) {
@@ -91,6 +93,8 @@ function LiveContext({ thread, question: initial }: { thread: Thread; question: 
   const base = detail?.context ?? null;
   const [one, setOne] = useState<Policy | null>(null);
   const [other, setOther] = useState<Policy | null>(null);
+  /** The column that a narrow window shows. */
+  const [front, setFront] = useState<"A" | "B">("A");
   const policy = one ?? base;
   const first = useAssembled(thread.id, question, policy, thread.change);
   const second = useAssembled(other === null ? null : thread.id, question, other, thread.change);
@@ -140,7 +144,16 @@ function LiveContext({ thread, question: initial }: { thread: Thread; question: 
           <Icon name="compare" /> {t("compare")}
         </button>
       </div>
-      <div class={`columns${other === null ? "" : " two"}`}>
+      {other !== null && (
+        <div class="choice column-choice" role="group" aria-label={t("compare")}>
+          {(["A", "B"] as const).map((name) => (
+            <button key={name} type="button" aria-pressed={name === front} onClick={() => setFront(name)}>
+              {t("policy_n", { name })}
+            </button>
+          ))}
+        </div>
+      )}
+      <div class={`columns${other === null ? "" : ` two front-${front}`}`}>
         <Column
           name={other === null ? null : "A"}
           thread={thread}
@@ -250,16 +263,25 @@ function TurnContext({ thread, turn }: { thread: Thread; turn: string }) {
   return (
     <>
       {found && (
-        <p class="turn-line">
-          {question && <q>{visibleLine(question, 160)}</q>} <b>{assistantName(found.agent)}</b> · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)} ·{" "}
-          <a href={formatRoute({ view: "activity", thread: thread.id, turn })}>{t("trace_of_turn")}</a> ·{" "}
-          <a href={formatRoute({ view: "context", thread: thread.id, turn: null, question: question || null })}>{t("ask_again_live")}</a>
-        </p>
+        <section class="panel facts-panel">
+          {question && <q class="question">{visibleLine(question, 400)}</q>}
+          <p class="note">
+            <b>{assistantName(found.agent)}</b> · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)}
+          </p>
+          <p class="data-actions">
+            <a class="button" href={formatRoute({ view: "activity", thread: thread.id, turn })}>
+              <Icon name="activity" /> {t("trace_of_turn")}
+            </a>
+            <a class="button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: question || null })}>
+              <Icon name="eye" /> {t("ask_again_live")}
+            </a>
+          </p>
+        </section>
       )}
+      <p class="note">{t("turn_text_note")}</p>
       <div class="columns">
         <div class="column-view">
-          <ReportPanels thread={thread} report={report} against={null} scale={scaleOf(report)} changed={new Set()} question={question} rendered={null} summaryText={null} />
-          <p class="note">{t("turn_text_note")}</p>
+          <ReportPanels thread={thread} report={report} against={null} scale={scaleOf(report)} changed={new Set()} question={question} rendered={null} summaryText={null} isStored />
         </div>
       </div>
     </>
@@ -275,6 +297,8 @@ function ReportPanels(props: {
   question: string;
   rendered: preact.ComponentChildren;
   summaryText: string | null;
+  /** Whether the report was stored with a turn, which stores no text. */
+  isStored?: boolean;
 }) {
   const { report, thread } = props;
   const counts = countFates(report);
@@ -297,8 +321,9 @@ function ReportPanels(props: {
         <Legend report={report} other={props.against} />
         {report.question_was_cut && <p class="note warn">{t("question_was_cut")}</p>}
         <p class="note">
-          {t("counted_with", { counter: visibleLine(report.counter) })}
-          {report.anchor !== undefined && ` · ${t("anchor_at", { seq: report.anchor })}`}
+          {props.against && `${t("compared_tokens")} `}
+          {report.counter === APPROXIMATE ? t("counted_approximately") : t("counted_with", { counter: visibleLine(report.counter) })}
+          {report.anchor !== undefined && ` ${t("anchor_at", { seq: report.anchor })}`}
         </p>
       </section>
       <section class="panel">
@@ -309,6 +334,7 @@ function ReportPanels(props: {
           </p>
         </header>
         <FateMap report={report} thread={thread.id} messages={messages} changed={props.changed} />
+        {props.changed.size > 0 && <p class="note">{t("compared_fates")}</p>}
       </section>
       {(report.recalled?.length ?? 0) > 0 && (
         <section class="panel">
@@ -323,9 +349,11 @@ function ReportPanels(props: {
           <header>
             <h2>{t("summary_covers")}</h2>
             <p class="figure">
-              <b>{number(summary.count)}</b> {t("summary_range", { first: summary.first, last: summary.last, count: summary.count })}
+              {t("summary_range", { first: summary.first, last: summary.last })}
+              {summary.count < summary.last - summary.first + 1 && ` (${number(summary.count)})`}
             </p>
           </header>
+          {props.isStored && <p class="note">{t("summary_not_stored")}</p>}
           {props.summaryText !== null && <blockquote class="summary-text" tabIndex={0}>{props.summaryText}</blockquote>}
         </section>
       )}

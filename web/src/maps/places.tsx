@@ -65,7 +65,7 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
       </>
     );
   };
-  return <Picture height={height} {...(isAll ? { maxRatio: 0.8 } : {})} label={label} draw={draw} />;
+  return <Picture height={height} {...(isAll ? { maxRatio: 0.65 } : {})} label={label} draw={draw} />;
 }
 
 /** All lines of a network, with the names of the stations where most of them meet. */

@@ -86,8 +86,12 @@ beforeAll(async () => {
       ready: ".rendered li",
       then: async (page) => {
         await page.getByRole("button", { name: "Compare policies" }).click();
-        await page.locator(".column-view").nth(1).locator(".recalled li").first().waitFor();
-        await page.locator(".fate-map .cell").first().click();
+        // A narrow window shows one policy at a time.
+        const second = page.getByRole("button", { name: "Policy B" });
+        if (await second.isVisible()) await second.click();
+        const column = page.locator(".column-view").nth(1);
+        await column.locator(".recalled li").first().waitFor();
+        await column.locator(".fate-map .cell").first().click();
       },
     },
     "context of a turn": { address: `#/context/${trip}/${turn}`, ready: ".fate-map" },

@@ -185,6 +185,19 @@ describe("chat", () => {
     await expect(served.call("GET", `v1/threads/${id}`)).rejects.toThrow("404");
   });
 
+  it("has the actions on a conversation in a menu in a narrow window", async () => {
+    const id = await thread("Small");
+    await page.setViewportSize({ width: 390, height: 844 });
+    await signIn(`#/chat/${id}`);
+    const remove = page.getByRole("button", { name: "Delete this conversation" });
+    await composer().waitFor();
+    expect(await remove.isVisible()).toBe(false);
+    await page.getByRole("button", { name: "Actions" }).click();
+    await remove.waitFor();
+    await page.locator("#thread-menu").getByRole("link", { name: "Context" }).click();
+    await page.waitForURL((url) => url.hash.startsWith(`#/context/${id}`));
+  });
+
   it("erases a message", async () => {
     const id = await thread("Erasing");
     await add(id, [{ role: "user", text: "a secret" }, { role: "assistant", text: "an answer" }]);

@@ -545,7 +545,7 @@ async function fullDiskIsReported() {
 async function measure() {
   const module = await readFile(join(/** @type {string} */ (folder), "threadkeep_browser_bg.wasm"));
   console.log(`module: ${module.length} bytes, ${gzipSync(module, { level: 9 }).length} bytes with gzip`);
-  for (const durability of ["strict", "relaxed"]) {
+  for (const durability of /** @type {const} */ (["strict", "relaxed"])) {
     const tab = await openTab();
     const times = await inTab(
       tab,

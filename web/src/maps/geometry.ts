@@ -84,15 +84,9 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
     const others = points.filter(({ x, y }) => Math.hypot(x - place.x, y - place.y) > 1);
     let best: { label: Label; box: Box; cost: number } | null = null;
     for (const lines of breaksOf(place.name)) {
-      const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.6 : 0.54);
-      const added = (lines.length - 1) * LINE_HEIGHT;
-      for (const { x: dx, y: dy, anchor, isFar } of POSITIONS) {
-        // The name grows away from its place.
-        const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
-        const label: Label = { x: round(place.x + dx), y: round(y), lines, anchor, isRequired: place.isRequired, leader: isFar ? { x: place.x, y: place.y } : null };
-        const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
-        const box = { left: left - GAP, right: left + length + GAP, top: y - LABEL_SIZE * 0.8, bottom: y + added + LABEL_SIZE * 0.4 };
-        const middle = { left, right: left + length, top: y - LABEL_SIZE * 0.35, bottom: y + added - LABEL_SIZE * 0.35 };
+      for (const position of POSITIONS) {
+        const { label, box, middle } = labelAt(place, lines, position);
+        const { anchor, isFar } = position;
         const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
         const overlaps = taken.filter((other) => intersects(box, other)).length;
         // A leader says which place is meant, unless the name is at another one.
@@ -104,7 +98,7 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
           way.some((at) => taken.some((other) => isIn(at, other))) ||
           leaders.some((at) => isIn(at, box));
         const covered = obstacles.filter((point) => isIn(point, box)).length;
-        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + covered + (isFar ? 1.5 : 0) + (added > 0 ? 0.5 : 0);
+        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + covered + (isFar ? 1.5 : 0) + (lines.length > 1 ? 0.5 : 0);
         if (!best || cost < best.cost) best = { label, box, cost };
       }
     }
@@ -117,7 +111,26 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
   return labels;
 }
 
-const POSITIONS: { x: number; y: number; anchor: Label["anchor"]; isFar: boolean }[] = [
+/** Returns a name at a position: its label, the box that it takes, and the middle of its text. */
+function labelAt(place: Named, lines: string[], { x: dx, y: dy, anchor, isFar }: Position): { label: Label; box: Box; middle: Box } {
+  const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.6 : 0.54);
+  const added = (lines.length - 1) * LINE_HEIGHT;
+  // A second line makes the name grow away from its place.
+  const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
+  const label: Label = { x: round(place.x + dx), y: round(y), lines, anchor, isRequired: place.isRequired, leader: isFar ? { x: place.x, y: place.y } : null };
+  const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
+  const box = { left: left - GAP, right: left + length + GAP, top: y - LABEL_SIZE * 0.8, bottom: y + added + LABEL_SIZE * 0.4 };
+  const middle = { left, right: left + length, top: y - LABEL_SIZE * 0.35, bottom: y + added - LABEL_SIZE * 0.35 };
+  return { label, box, middle };
+}
+
+/** Where a name can be, relative to its place. A far one needs a line that leads to it. */
+interface Position extends Point {
+  anchor: Label["anchor"];
+  isFar: boolean;
+}
+
+const POSITIONS: Position[] = [
   ...near(11, 4),
   { x: 0, y: -12, anchor: "middle", isFar: false },
   { x: 0, y: 21, anchor: "middle", isFar: false },
@@ -128,7 +141,7 @@ const POSITIONS: { x: number; y: number; anchor: Label["anchor"]; isFar: boolean
   ...near(26, 26, true),
 ];
 
-function near(x: number, y: number, isFar = false): typeof POSITIONS {
+function near(x: number, y: number, isFar = false): Position[] {
   return [
     { x, y, anchor: "start", isFar },
     { x: -x, y, anchor: "end", isFar },

@@ -117,6 +117,12 @@ async fn dialogues_of_the_seventeenth_set_pass() {
     Box::pin(check(&Set { text: include_str!("sets/set-17.json"), least_percent: 96 })).await;
 }
 
+/// 179 of 199 required turns passed at the first run, with 1 wrong request, which is fixed.
+#[tokio::test]
+async fn dialogues_of_the_eighteenth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/set-18.json"), least_percent: 94 })).await;
+}
+
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.
 #[tokio::test]
 async fn dialogues_written_beside_the_code_pass() {

@@ -200,6 +200,8 @@ pub(super) fn superlative(state: State, steps: &[&Step]) -> Option<String> {
         State::LeastRestarted => "the fewest restarts",
         State::MostReplicas => "the most replicas",
         State::LeastReplicas => "the fewest replicas",
+        State::Most => "the most",
+        State::Least => "the fewest",
         _ => return None,
     };
     match &state.filter(&objects)[..] {

@@ -4,7 +4,7 @@ use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::Replicas;
+use crate::offline::words::{Reading, Replicas};
 
 use super::images::{inverse, named_container, with_version};
 use super::targets::Targets;
@@ -12,6 +12,11 @@ use super::{Next, Planner, reply};
 
 impl Planner<'_> {
     pub(super) fn of_verb(&self, verb: Verb) -> Next {
+        if verb == Verb::Scale
+            && let Some(reading) = self.as_another()
+        {
+            return Planner { reading, ..*self }.of_verb(verb);
+        }
         if verb == Verb::Scale && self.reading.replicas.is_none() && !self.is_relative() {
             let is_negative = |word: &String| word.strip_prefix('-').is_some_and(|rest| rest.parse::<u32>().is_ok());
             if self.reading.words.iter().any(is_negative) {
@@ -170,6 +175,52 @@ impl Planner<'_> {
         let text =
             format!("The last change was `{}`, which a rollback does not undo. What do you want instead?", last.line());
         (is_meant && !is_rollout && !is_rollback).then(|| reply(text))
+    }
+
+    /// "Scale it to the same number as web", "scale the one in east to as many as west has": with the number of replicas of another
+    /// object, or of the same one in another namespace. `None` for other messages.
+    fn as_another(&self) -> Option<Reading> {
+        let reading = &self.reading;
+        let words = &reading.words;
+        let is_same = reading.has("same") && reading.has_any(&["number", "count", "amount", "size", "replicas"]);
+        let at = words.iter().rposition(|word| word == "as").filter(|_| reading.replicas.is_none())?;
+        let other = words.get(at + 1).filter(|word| *word != "many")?;
+        if !is_same && !reading.says("as many") {
+            return None;
+        }
+        let is_place = self.conversation.namespaces.contains(other);
+        let without = Reading {
+            names: reading.names.iter().filter(|name| *name != other).cloned().collect(),
+            namespace: reading.namespace.clone().filter(|namespace| namespace != other),
+            words: words[..at].to_vec(),
+            ..reading.clone()
+        };
+        let kind = without.kind.as_deref();
+        let place = words[..at].iter().find(|word| self.conversation.namespaces.contains(word)).cloned();
+        let focus = || match refer::focus(self.conversation, Verb::Scale, kind, None) {
+            Found::One(object) => Some(object.name),
+            Found::Several(twins) if twins.iter().all(|twin| twin.name == twins[0].name) => Some(twins[0].name.clone()),
+            _ => None,
+        };
+        let name = without.names.first().cloned().or_else(focus)?;
+        let shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+        let mut known = shown.chain(self.conversation.mentioned.iter().flatten());
+        let replicas = known.find(|object| {
+            let is_meant =
+                if is_place { object.name == name && object.namespace == *other } else { object.name == *other };
+            is_meant && object.replicas.is_some()
+        })?;
+        let count = u32::try_from(replicas.replicas?).ok()?;
+        let names = if is_place || !without.names.is_empty() { vec![name] } else { without.names.clone() };
+        let pronoun = names.is_empty();
+        Some(Reading {
+            replicas: Some(Replicas::To(count)),
+            names,
+            pronoun,
+            namespace: place.or(without.namespace.clone()),
+            pick: None,
+            ..without
+        })
     }
 
     /// Whether a command is about what the message names, if it names something.

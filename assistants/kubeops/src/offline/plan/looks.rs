@@ -41,7 +41,8 @@ impl Planner<'_> {
     /// "So was the scheduler restarted?": the outcome of the newest change of this kind that was requested for the object. `None` if none
     /// was.
     pub(super) fn was_done(&self) -> Option<Next> {
-        const DONE: [(&str, Verb); 11] = [
+        const DONE: [(&str, Verb); 12] = [
+            ("gone", Verb::Delete),
             ("restarted", Verb::RolloutRestart),
             ("scaled", Verb::Scale),
             ("deleted", Verb::Delete),

@@ -185,7 +185,7 @@ impl Planner<'_> {
     /// "Delete the crashing pod", before any list was shown: reads the pods with problems.
     fn in_state_of_cluster(&self, state: State, verb: Verb) -> Option<Targets> {
         let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady)
-            && !matches!(state, State::MostReplicas | State::LeastReplicas);
+            && !matches!(state, State::MostReplicas | State::LeastReplicas | State::Most | State::Least);
         if !is_problem || !matches!(self.reading.kind.as_deref(), None | Some("pods")) {
             return None;
         }

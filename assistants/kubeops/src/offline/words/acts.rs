@@ -442,7 +442,7 @@ impl Reading {
                 && self.pick.is_none()
                 && !self.unhealthy
                 && REPEATS.iter().any(|phrase| self.says(phrase))
-                && self.words.len() <= 7
+                && (self.words.len() <= 7 || self.words.len() <= 10 && self.says("try that"))
                 && !joined.contains("how many")
     }
 

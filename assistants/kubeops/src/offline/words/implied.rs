@@ -378,6 +378,14 @@ impl Reading {
         if asks_limit && is_of_object && !self.is_plural && matches!(self.verb, None | Some(Verb::Get)) && self.asks() {
             self.verb = Some(Verb::Describe);
         }
+        // "Bring it back up with 2".
+        let has_number = ["with", "at", "to"]
+            .iter()
+            .any(|word| self.words.windows(2).any(|pair| pair[0] == *word && number_of(&pair[1]).is_some()));
+        if self.verb == Some(Verb::RolloutUndo) && self.says("back up") && has_number {
+            self.replicas = self.amount().map(Replicas::To);
+            self.verb = self.replicas.map(|_| Verb::Scale).or(self.verb);
+        }
         self.imply_scale();
         self.imply_number_wanted();
         self.imply_from_question();

@@ -25,6 +25,9 @@ pub(in crate::offline) enum State {
     LeastRestarted,
     MostReplicas,
     LeastReplicas,
+    /// Most replicas of workloads, most restarts of pods: "which one has the most?"
+    Most,
+    Least,
 }
 
 const WORDS: &[(&str, State)] = &[
@@ -70,7 +73,15 @@ const WORDS: &[(&str, State)] = &[
 impl State {
     /// Whether the state compares several objects.
     pub(in crate::offline) const fn is_superlative(self) -> bool {
-        matches!(self, Self::MostRestarted | Self::LeastRestarted | Self::MostReplicas | Self::LeastReplicas)
+        matches!(
+            self,
+            Self::MostRestarted
+                | Self::LeastRestarted
+                | Self::MostReplicas
+                | Self::LeastReplicas
+                | Self::Most
+                | Self::Least
+        )
     }
 
     /// Returns the objects in this state. Of those with problems, the exact state counts first.
@@ -81,7 +92,12 @@ impl State {
         let in_state = |names: &[&str]| select(&|object| names.iter().any(|name| object.state.contains(name)));
         let unhealthy = || select(&|object| object.is_unhealthy);
         let or_unhealthy = |found: Vec<ObjectSummary>| if found.is_empty() { unhealthy() } else { found };
+        let has_replicas = objects.iter().any(|object| object.replicas.is_some());
         match self {
+            Self::Most if has_replicas => Self::MostReplicas.filter(objects),
+            Self::Most => Self::MostRestarted.filter(objects),
+            Self::Least if has_replicas => Self::LeastReplicas.filter(objects),
+            Self::Least => Self::LeastRestarted.filter(objects),
             Self::Crashing => or_unhealthy(in_state(&["Crash", "OOM", "Error"])),
             Self::Failed => or_unhealthy(in_state(&["Error", "Failed", "OOM", "Crash"])),
             Self::Completed => in_state(&["Completed", "Succeeded"]),
@@ -183,6 +199,10 @@ impl Reading {
             self.has_any(&["least", "fewest", "lowest", "minimum", "fewer", "lower"]) && self.number_is_absent();
         let is_about_restarts = self.words.iter().any(|word| word.starts_with("restart"));
         let is_about_replicas = self.has_any(&["replicas", "copies", "instances"]);
+        // "Which one has the most?"
+        let is_open = self.words.last().is_some_and(|word| {
+            matches!(&**word, "most" | "least" | "fewest" | "more" | "fewer" | "highest" | "lowest")
+        }) && self.names.is_empty();
         let is_never = ["never", "not", "didnt", "hasnt", "havent", "no"].iter().any(|word| self.has(word));
         if asks_which && is_about_restarts && is_never && self.number_is_absent() {
             return Some(State::Restarted(0));
@@ -192,6 +212,8 @@ impl Reading {
             (true, false, true) if is_about_restarts => Some(State::LeastRestarted),
             (true, true, false) if is_about_replicas => Some(State::MostReplicas),
             (true, false, true) if is_about_replicas => Some(State::LeastReplicas),
+            (true, true, false) if is_open => Some(State::Most),
+            (true, false, true) if is_open => Some(State::Least),
             _ => None,
         }
     }
@@ -204,8 +226,9 @@ impl Reading {
         let is_copula = |word: &str| matches!(word, "is" | "isnt" | "are" | "arent" | "was" | "wasnt" | "not");
         let copula = (asked..self.words.len()).find(|at| is_copula(self.word(*at))).filter(|_| is_of_list)?;
         let is_negated = self.word(copula).ends_with("nt") || self.words[copula..].iter().any(|word| word == "not");
-        let is_filler =
-            |word: &str| matches!(word, "not" | "still" | "currently" | "actually" | "now" | "even" | "all");
+        let is_filler = |word: &str| {
+            matches!(word, "not" | "still" | "currently" | "actually" | "now" | "even" | "all" | "fully" | "quite")
+        };
         let at = (copula + 1..self.words.len()).find(|at| !is_filler(self.word(*at)))?;
         let ends =
             self.words[at + 1..].iter().all(|word| is_filler(word) || matches!(&**word, "right" | "atm" | "then"));

@@ -64,7 +64,7 @@ fn without_done(text: &str, lists: &mut [List]) {
             item.words().iter().filter(|word| !is_article(&word.folded)).map(|word| stem(&word.folded)).peekable();
         own.peek().is_some() && own.all(|word| said.contains(&word))
     };
-    if list.items.iter().any(|item| is_said(item)) {
+    if list.items.iter().any(is_said) {
         list.items.retain(|item| !is_said(item));
     }
 }

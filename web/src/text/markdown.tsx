@@ -44,8 +44,8 @@ function treeOf(text: string): Root {
 }
 
 /**
- * Returns where lines start that follow the text of a list item without indentation. Markdown adds them to the item, but whoever writes a
- * line so means a paragraph after the list.
+ * Returns where lines start that follow the text of a list item without indentation. Markdown adds them to the item, but their
+ * author means a paragraph after the list.
  */
 export function lazyLines(node: Parent, text: string): number[] {
   return node.children.flatMap((child) => {

@@ -58,14 +58,14 @@ fn without_done(text: &str, lists: &mut [List]) {
     let Some(list) = lists.last_mut().filter(|_| is_done && !is_question(text)) else { return };
     let stem = |word: &str| word.chars().take(4).collect::<String>();
     let said: Vec<String> = words.iter().map(|word| stem(word)).collect();
-    let is_said = |item: &String| {
+    let is_mentioned = |item: &String| {
         let item = Utterance::new(item.as_str());
         let mut own =
             item.words().iter().filter(|word| !is_article(&word.folded)).map(|word| stem(&word.folded)).peekable();
         own.peek().is_some() && own.all(|word| said.contains(&word))
     };
-    if list.items.iter().any(is_said) {
-        list.items.retain(|item| !is_said(item));
+    if list.items.iter().any(is_mentioned) {
+        list.items.retain(|item| !is_mentioned(item));
     }
 }
 
@@ -139,7 +139,7 @@ fn change(text: &str, continues: bool) -> Option<Change> {
             let name = (start..list).map(word).filter(|word| !is_article(word)).collect::<Vec<_>>().join(" ");
             return Some(Change { name: Some(name), adds: true, items: items(&text[words[list].span.end + 1..])? });
         }
-        if let Some(items) = told_list(text) {
+        if let Some(items) = list_after_colon(text) {
             return Some(Change { name: Some(String::new()), adds: true, items });
         }
         // "And I need to order curtains"
@@ -191,7 +191,7 @@ fn change(text: &str, continues: bool) -> Option<Change> {
 }
 
 /// Returns the items of a list after a colon: "Remember for my trip: passport, charger", "To do this week: call the plumber, book the van".
-fn told_list(text: &str) -> Option<Vec<String>> {
+fn list_after_colon(text: &str) -> Option<Vec<String>> {
     const KINDS: [&str; 22] = [
         "todo",
         "do",

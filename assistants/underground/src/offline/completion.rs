@@ -64,12 +64,12 @@ fn only_state_asked(text: &str) -> Option<String> {
     let (before, question) = (Utterance::new(before), Utterance::new(question.trim()));
     const ASKING: [&str; 12] =
         ["next", "when", "whens", "how", "which", "what", "where", "is", "are", "does", "if", "from"];
-    let only_tells = !before.text().contains('?')
+    let is_statement = !before.text().contains('?')
         && line_runs(&before).is_empty()
         && !before.words().iter().any(|word| ASKING.contains(&word.folded.as_str()))
         && !gazetteer().find(&before).is_empty();
     let asks = gazetteer().find(&question).is_empty() && !states::find_states(&question).is_empty();
-    (only_tells && asks).then(|| question.text().to_owned())
+    (is_statement && asks).then(|| question.text().to_owned())
 }
 
 /// Keeps only the question in "I know the Central is bad. Is anything else disrupted?", which is about all lines.

@@ -1,4 +1,4 @@
-//! The total of amounts that the user tells one by one: "I paid 48.50 for paint", "and 12.75 for brushes", "what have I spent so far?"
+//! The total of amounts that the user states one by one: "I paid 48.50 for paint", "and 12.75 for brushes", "what have I spent so far?"
 
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
@@ -9,14 +9,14 @@ use crate::evidence::sentences;
 
 /// The minimum number of amounts of a total.
 const MIN_AMOUNTS: usize = 2;
-/// Verbs of statements that tell an amount.
-const TELLING: [&str; 14] = [
+/// Verbs of statements with an amount.
+const STATING: [&str; 14] = [
     "paid", "spent", "cost", "costs", "bought", "pay", "spend", "was", "were", "came", "charged", "owe", "gave", "put",
 ];
-/// Those of them that tell an amount only after another one: "the ladder, that was 89".
+/// Those of them that state an amount only after another one: "the ladder, that was 89".
 const CONTINUING: [&str; 4] = ["was", "were", "came", "put"];
 
-/// An amount that the user told.
+/// An amount that the user stated.
 #[derive(Debug, PartialEq)]
 struct Amount {
     /// The words of the statement.
@@ -71,9 +71,9 @@ fn read(sentence: &str, amounts: &mut Vec<Amount>) {
         }
         [only] => {
             let continues = !amounts.is_empty();
-            let tells = words
+            let states = words
                 .iter()
-                .any(|word| TELLING.contains(&word.as_str()) && (continues || !CONTINUING.contains(&word.as_str())));
+                .any(|word| STATING.contains(&word.as_str()) && (continues || !CONTINUING.contains(&word.as_str())));
             let is_fragment = continues
                 && matches!(words.first().map(String::as_str), Some("and" | "also" | "plus"))
                 && has(&["for"]);
@@ -82,11 +82,11 @@ fn read(sentence: &str, amounts: &mut Vec<Amount>) {
             let same = amounts.iter_mut().rev().find(|amount| {
                 words
                     .iter()
-                    .any(|word| word.len() > 3 && !TELLING.contains(&word.as_str()) && amount.words.contains(word))
+                    .any(|word| word.len() > 3 && !STATING.contains(&word.as_str()) && amount.words.contains(word))
             });
             match same.filter(|_| is_correction) {
                 Some(amount) => amount.value.clone_from(only),
-                None if tells || is_fragment => amounts.push(Amount { value: only.clone(), words: words.clone() }),
+                None if states || is_fragment => amounts.push(Amount { value: only.clone(), words: words.clone() }),
                 None => {}
             }
         }

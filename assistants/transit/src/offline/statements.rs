@@ -64,6 +64,73 @@ fn refers_back(message: &Utterance, at: usize) -> bool {
     at > 0 && message.word(at) == "as" && matches!(message.word(at - 1), "that" | "it" | "this" | "them")
 }
 
+/// Returns a message without what does not change it: "I changed my mind" before a statement, and "remember that as my home station" after
+/// "I live at Astor Place", which says the same again.
+#[must_use]
+pub fn without_repetition(text: &str) -> Option<String> {
+    let shorter = without_change_of_mind(text).or_else(|| without_second_request(text));
+    let meant = with_setting_first(shorter.as_deref().unwrap_or(text)).or_else(|| asked_by_verb(text));
+    meant.or(shorter)
+}
+
+/// Puts what is set first: "the B is my favorite line" is "my favorite line is the B".
+fn with_setting_first(text: &str) -> Option<String> {
+    let message = Utterance::new(text);
+    let count = message.words().len();
+    let my = (2..count).find(|at| message.word(*at) == "my" && message.word(at - 1) == "is")?;
+    let is_setting = matches!(message.word(my + 1), "favorite" | "favourite" | "usual" | "preferred")
+        && matches!(message.word(my + 2), "line" | "station" | "stop" | "train" | "route");
+    let is_plain =
+        my + 3 == count && my <= MAX_VALUE_WORDS && !text.contains('?') && !ASKING.contains(&message.word(0));
+    (is_setting && is_plain).then(|| format!("{} is {}", message.said(my..count), message.said(0..my - 1)))
+}
+
+/// The maximum number of words of a value before "is my favorite line".
+const MAX_VALUE_WORDS: usize = 6;
+
+/// "Where do I live according to you?" asks for the home station.
+fn asked_by_verb(text: &str) -> Option<String> {
+    const REST: [&str; 9] = ["according", "to", "you", "again", "as", "far", "know", "now", "please"];
+    let message = Utterance::new(text);
+    let count = message.words().len();
+    let start = (0..2)
+        .find(|at| message.word(*at) == "where" && message.word(at + 1) == "do" && message.word(at + 2) == "i")?;
+    let place = match message.word(start + 3) {
+        "live" => "home",
+        "work" => "work",
+        _ => return None,
+    };
+    (start + 4..count).all(|at| REST.contains(&message.word(at))).then(|| format!("what is my {place} station?"))
+}
+
+fn without_change_of_mind(text: &str) -> Option<String> {
+    const OPENINGS: [&str; 4] = ["i changed my mind", "i've changed my mind", "ive changed my mind", "changed my mind"];
+    let lower = text.to_lowercase().replace('’', "'");
+    let opening = OPENINGS.iter().find(|opening| lower.starts_with(**opening))?;
+    let rest = text.get(opening.len()..)?.trim_start_matches([',', '.', ':', ';', '-', ' ']);
+    (!rest.is_empty() && rest.len() < text.len()).then(|| rest.to_owned())
+}
+
+fn without_second_request(text: &str) -> Option<String> {
+    const REST: [&str; 16] = [
+        "as", "my", "the", "station", "stop", "please", "pls", "thanks", "for", "me", "too", "then", "ok", "now",
+        "next", "time",
+    ];
+    let message = Utterance::new(text);
+    let count = message.words().len();
+    let (stated, key) = (0..count).find_map(|at| lives_or_works(&message, at))?;
+    let start = (stated.end + 1..count)
+        .find(|at| SAVING.contains(&message.word(*at)) && matches!(message.word(at + 1), "that" | "it" | "this"))?;
+    let key_of = |word: &str| PLACES.iter().find(|(place, _)| *place == word).map(|(_, key)| *key);
+    let repeats =
+        (start + 2..count).all(|at| REST.contains(&message.word(at)) || key_of(message.word(at)) == Some(key));
+    let end = message.words()[start].span.start;
+    let kept = text[..end].trim_end_matches([',', '.', ';', '!', '-', ' ']);
+    let kept = kept.strip_suffix(" please").unwrap_or(kept);
+    let kept = kept.strip_suffix(" and").unwrap_or(kept).trim_end_matches([',', ' ']);
+    repeats.then(|| kept.to_owned())
+}
+
 /// Recognises "i moved to", "new job!! its", "started a job at", which replace what was saved. The words belong together although a
 /// sentence may end between them.
 fn changed_place(message: &Utterance, at: usize) -> Option<(Range<usize>, &'static str)> {
@@ -292,6 +359,24 @@ mod tests {
             ("my friend got a new job", None),
         ] {
             assert_eq!(said(find_statements, text).as_deref(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_stated_twice_is_left_out() {
+        for (text, expected) in [
+            ("I live near Astor Place, save it as my home station", Some("I live near Astor Place")),
+            ("I live at Parkchester and please remember that as home", Some("I live at Parkchester")),
+            ("I work at Bank. Keep that as my work station, thanks", Some("I work at Bank")),
+            ("I changed my mind, the B is my favorite line", Some("my favorite line is the B")),
+            ("so where do I live according to you?", Some("what is my home station?")),
+            ("where do I live", Some("what is my home station?")),
+            ("is the B my favorite line?", None),
+            ("I live at Parkchester, save it as my work station", None),
+            ("I live at Parkchester, save Bank as my work station", None),
+            ("I live at Parkchester", None),
+        ] {
+            assert_eq!(without_repetition(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -44,7 +44,14 @@ const ASKS: [&str; 17] = [
     "put",
 ];
 /// Words of a repetition that name nothing else.
-const FILLERS: [&str; 43] = [
+const FILLERS: [&str; 50] = [
+    "api",
+    "server",
+    "cluster",
+    "is",
+    "back",
+    "up",
+    "fixed",
     "talked",
     "spoke",
     "misclicked",

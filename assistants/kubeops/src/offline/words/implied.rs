@@ -382,7 +382,10 @@ impl Reading {
         let has_number = ["with", "at", "to"]
             .iter()
             .any(|word| self.words.windows(2).any(|pair| pair[0] == *word && number_of(&pair[1]).is_some()));
-        if self.verb == Some(Verb::RolloutUndo) && self.says("back up") && has_number {
+        // "Set it back to 3".
+        let sets = self.has_any(&["set", "put", "bring", "take", "scale"]) && self.has("back");
+        let is_revision = self.has_any(&["revision", "version", "roll", "rollback", "rollout"]);
+        if self.verb == Some(Verb::RolloutUndo) && (self.says("back up") || sets && !is_revision) && has_number {
             self.replicas = self.amount().map(Replicas::To);
             self.verb = self.replicas.map(|_| Verb::Scale).or(self.verb);
         }

@@ -97,7 +97,8 @@ pub(super) fn same_station() -> Intent {
                 .carried_from("station")
                 .asks("At which station?"),
         )
-        .slot(Slot::optional("to_station", "station"))
+        // "Is that the same station as 86th on the 6?"
+        .slot(Slot::optional("to_station", "station").after(["as"]))
         .slot(Slot::optional("rivals", "rivals"))
         .slot(Slot::optional("lines", "lines"))
         // "From the L to the 4": the value of each mention has all lines.

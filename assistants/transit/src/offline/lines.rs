@@ -80,7 +80,14 @@ const CHOOSING_WORDS: [&str; 52] = [
 const AVOIDING_WORDS: [&str; 12] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
 /// Phrases before lines to avoid.
-const AVOIDING_PHRASES: [&str; 32] = [
+const AVOIDING_PHRASES: [&str; 39] = [
+    "rather not use",
+    "rather not take",
+    "prefer not to use",
+    "prefer not to take",
+    "dont want to use",
+    "dont want to take",
+    "not to use",
     "keep me off",
     "keeping me off",
     "keep us off",

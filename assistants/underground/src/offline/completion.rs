@@ -50,7 +50,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = rewording::with_lines_of_section(&text).unwrap_or(text);
     let text = rewording::without_mistake(&text, earlier).unwrap_or(text);
     let text = rewording::with_line_to_place(&text).unwrap_or(text);
-    let text = rewording::with_commute(&text).unwrap_or(text);
+    let text = rewording::with_boarding(&text).or_else(|| rewording::with_commute(&text)).unwrap_or(text);
     let text = rewording::with_own_line(&text, earlier).unwrap_or(text);
     let text = rewording::with_usual_line(&text).unwrap_or(text);
     let text = rewording::with_reason(&text, earlier).unwrap_or(text);

@@ -84,6 +84,8 @@ fn status() -> Intent {
         .slot(Slot::optional("to", "station").after(["to", "and", "towards"]))
         .slot(Slot::optional("now", "now"))
         .slot(Slot::optional("weekend", "weekend").momentary())
+        // "This morning": the state is that of now.
+        .slot(Slot::optional("time", "depart").momentary())
         .then_calls("get_preference", |outcome| outcome.slots().get("usual").map(|_| json!({"key": USUAL_LINE})))
         .then_calls("get_line_status", |outcome| {
             let mut lines = lines_of(&outcome.slots().value("lines"));

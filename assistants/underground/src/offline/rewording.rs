@@ -171,6 +171,38 @@ pub(super) fn with_usual_line(text: &str) -> Option<String> {
     (reworded != text).then_some(reworded)
 }
 
+/// Puts a usual line and where one gets on into the words that save both: "my usual line is the Bakerloo, I get on at Maida Vale", "I always
+/// take the Jubilee from West Ham to Canary Wharf".
+pub(super) fn with_boarding(text: &str) -> Option<String> {
+    const USUAL: [&str; 7] = [
+        "usual line is",
+        "my line is",
+        "regular line is",
+        "always take",
+        "usually take",
+        "always get",
+        "usual line to",
+    ];
+    let message = Utterance::new(text);
+    let says =
+        |phrase: &str, at: usize| phrase.split(' ').enumerate().all(|(offset, word)| message.word(at + offset) == word);
+    let usual = (0..message.words().len()).find(|at| USUAL.iter().any(|phrase| says(phrase, *at)))?;
+    let runs = line_runs(&message);
+    let [run] = &runs[..] else { return None };
+    let line = find_line(run.lines.first().filter(|_| run.lines.len() == 1 && run.words.start > usual)?)?;
+    let places = gazetteer().find(&message);
+    let after = |place: &&Mention, words: &[&str]| {
+        let before = place.words.start.checked_sub(1).map_or("", |at| message.word(at));
+        place.words.start >= run.words.end && words.contains(&before)
+    };
+    let start = places.iter().find(|place| after(place, &["from", "at", "in"]))?;
+    let end = places.iter().find(|place| place.words.start > start.words.start && after(place, &["to"]));
+    let said = |place: &Mention| message.said(place.words.clone()).to_owned();
+    let work = end.map(|end| format!("My work station is {}. ", said(end))).unwrap_or_default();
+    let is_question = text.contains('?') || matches!(message.word(0), "do" | "which" | "what" | "where" | "is" | "if");
+    (!is_question).then(|| format!("My home station is {}. {work}My usual line is the {}.", said(start), line.name))
+}
+
 /// Puts a commute into the words that save its parts: "I live in Leyton and take the Central line to Bank every day".
 pub(super) fn with_commute(text: &str) -> Option<String> {
     const TAKING: [&str; 8] = ["take", "use", "get", "catch", "ride", "travel", "commute", "go"];

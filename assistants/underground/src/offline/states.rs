@@ -174,7 +174,9 @@ pub(super) fn find_weekend(message: &Utterance) -> Vec<Mention> {
 
 /// Finds the words that ask whether the lines of a trip run as usual: "am I all right from Upminster to Tower Hill?"
 pub(super) fn find_trouble(message: &Utterance) -> Vec<Mention> {
-    const ASKED: [&str; 17] = [
+    const ASKED: [&str; 19] = [
+        "should i be ok",
+        "should be ok",
         "am i all right",
         "am i alright",
         "am i ok",

@@ -198,6 +198,9 @@ impl Planner<'_> {
         }
         let in_that_place = |command: Command| {
             let command = self.of_workload(command);
+            // A pod's name is of its own namespace, so the pods there are listed.
+            let is_pod = command.kind.as_deref() == Some("pods") && command.verb == Verb::Get;
+            let command = if is_pod { Command { name: None, ..command } } else { command };
             Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command }
         };
         Next::Run(reads.into_iter().map(in_that_place).collect())

@@ -102,7 +102,9 @@ impl Reading {
         if self.forbids() && !self.is_question && !is_change {
             return Some(Act::Spoken);
         }
-        const OUTCOMES: [&str; 50] = [
+        const OUTCOMES: [&str; 52] = [
+            "new one come up",
+            "new pod come up",
             "new one there",
             "a fresh one",
             "there a new one",

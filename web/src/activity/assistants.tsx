@@ -12,7 +12,7 @@ import { visibleLine } from "../text/visible";
 import { Loading, pretty } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { NODE_HEIGHT, readGraph } from "./graph";
-import type { Graph } from "./graph";
+import type { Graph, GraphEdge, GraphNode } from "./graph";
 
 /** The size of the text of a graph, and the size below which a graph scrolls rather than shrinks. */
 const TEXT_PX = 13;
@@ -98,7 +98,7 @@ function Detail({ detail }: { detail: AgentDetail }) {
             <>
               <h3>{t("part_system_prompt")}</h3>
               <pre class="prompt" tabIndex={0}>
-                {isExpanded || prompt.length < 700 ? prompt : `${prompt.slice(0, 600)}…`}
+                {isExpanded || prompt.length < 700 ? prompt : beginningOf(prompt)}
               </pre>
               {prompt.length >= 700 && (
                 <button type="button" class="link" onClick={() => setExpanded(!isExpanded)}>
@@ -111,6 +111,11 @@ function Detail({ detail }: { detail: AgentDetail }) {
       </div>
     </>
   );
+}
+
+/** Returns the beginning of a text, cut between words. */
+function beginningOf(text: string): string {
+  return `${text.slice(0, 600).replace(/\s+\S*$/, "")}…`;
 }
 
 function GraphDrawing({ graph }: { graph: Graph }) {
@@ -127,7 +132,7 @@ function GraphDrawing({ graph }: { graph: Graph }) {
         {graph.edges.map((edge, index) => {
           const [from, to] = [at.get(edge.from), at.get(edge.to)];
           if (!from || !to) return null;
-          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={edgePath(from, to, graph.nodeWidth)} marker-end="url(#arrow)" />;
+          return <path key={index} class={edge.isBranch ? "edge branch" : "edge"} d={edgePath(from, to, graph.nodeWidth, startOf(edge, graph.edges, at))} marker-end="url(#arrow)" />;
         })}
         {graph.nodes.map((node) => (
           <g key={node.name} class={`node ${node.kind}`} transform={`translate(${node.x} ${node.y})`}>
@@ -138,11 +143,11 @@ function GraphDrawing({ graph }: { graph: Graph }) {
         ))}
       </svg>
       <p class="graph-legend">
-        {(["start", "model", "tools", "activity", "person", "pure", "end"] as const)
+        {(["start", "model", "tools", "activity", "person", "pure"] as const)
           .filter((kind) => graph.nodes.some((node) => node.kind === kind))
           .map((kind) => (
             <span key={kind}>
-              <i class={`node-swatch ${kind}`} aria-hidden="true" /> {t(`node_${kind}` as Key)}
+              <i class={`node-swatch ${kind}`} aria-hidden="true" /> {t(kind === "start" ? "node_ends" : (`node_${kind}` as Key))}
             </span>
           ))}
       </p>
@@ -152,13 +157,30 @@ function GraphDrawing({ graph }: { graph: Graph }) {
 
 type Place = { x: number; y: number };
 
+/** The distance between the starts of edges that leave a node downwards, so that they do not merge into the form of an arrowhead. */
+const START_GAP = 22;
+
+/** Returns how far from the middle of its node an edge starts: the edges of a node start beside each other, in the order of their ends. */
+function startOf(edge: GraphEdge, edges: GraphEdge[], at: Map<string, GraphNode>): number {
+  const from = at.get(edge.from);
+  const down = edges.flatMap((other) => {
+    const to = at.get(other.to);
+    return from && to && other.from === edge.from && isNextLayer(from, to) ? [{ edge: other, x: to.x }] : [];
+  });
+  const place = down.sort((a, b) => a.x - b.x).findIndex((other) => other.edge === edge);
+  return place < 0 ? 0 : (place - (down.length - 1) / 2) * START_GAP;
+}
+
+function isNextLayer(from: Place, to: Place): boolean {
+  return to.y > from.y && to.y - from.y < NODE_HEIGHT * 3;
+}
+
 /** Returns the path of an edge: down to the next layer, or around the nodes if the edge leads back or skips a layer. */
-function edgePath(from: Place, to: Place, nodeWidth: number): string {
+function edgePath(from: Place, to: Place, nodeWidth: number, start: number): string {
   const [top, bottom] = [to.y - NODE_HEIGHT / 2 - 2, from.y + NODE_HEIGHT / 2];
-  const isNext = to.y > from.y && to.y - from.y < NODE_HEIGHT * 3;
-  if (isNext) {
+  if (isNextLayer(from, to)) {
     const middle = (top + bottom) / 2;
-    return `M${from.x} ${bottom}C${from.x} ${middle} ${to.x} ${middle} ${to.x} ${top}`;
+    return `M${from.x + start} ${bottom}C${from.x + start} ${middle} ${to.x} ${middle} ${to.x} ${top}`;
   }
   const isDown = to.y > from.y;
   const side = isDown || from.x < to.x ? -1 : 1;

@@ -129,7 +129,9 @@ function canSearch(agent: Agent | undefined): boolean {
 export function AttachmentList({ attachments, agents, agent }: { attachments: Attachments; agents: Agent[]; agent: string }) {
   const { list } = attachments;
   const ready = list.filter(({ state }) => state === "ready").length;
-  const other = agents.find((each) => canSearch(each))?.name;
+  const able = agents.filter(canSearch);
+  // Many assistants have the tool; one that is described as a reader of documents is the better suggestion.
+  const other = (able.find(({ description }) => /document/i.test(description)) ?? able[0])?.name;
   const isUsable = canSearch(agents.find(({ name }) => name === agent));
   return (
     <>

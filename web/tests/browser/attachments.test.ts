@@ -132,7 +132,7 @@ describe("attachments", () => {
     await page.getByRole("button", { name: "Remove photo.png" }).click();
     await chat("subway");
     await attach(file("notes.md", "notes"));
-    await page.getByText("The Subway assistant cannot read documents. Choose another assistant, for example Gardener.").waitFor();
+    await page.getByText("The Subway assistant cannot read documents. Choose another assistant, for example General.").waitFor();
   });
 
   it("with hostile names are text", async () => {

@@ -22,7 +22,7 @@ export interface Step {
  */
 export function stepsOf(turn: Turn, question: string | null): Step[] {
   const steps: Step[] = [];
-  if (question !== null) steps.push({ kind: "question", name: question, startMs: 0, durationMs: 0, isError: false, detail: [] });
+  if (question !== null) steps.push({ kind: "question", name: question, startMs: 0, durationMs: 0, isError: false, detail: routeOf(turn) });
   const toolMs = turn.tool_calls.reduce((sum, call) => sum + call.duration_ms, 0);
   const modelCalls = Math.max(turn.usage.model_calls, turn.tool_calls.length > 0 ? 1 : 0);
   const modelMs = Math.max(0, turn.duration_ms - toolMs);
@@ -53,6 +53,13 @@ export function stepsOf(turn: Turn, question: string | null): Step[] {
   return steps;
 }
 
+/** Returns where the question was routed to, for the details of its step. */
+function routeOf({ routed_agent: agent, confidence }: Turn): Step["detail"] {
+  if (!agent) return [];
+  const share = confidence == null ? "" : ` (${t("confidence", { percent: number(confidence * 100) })})`;
+  return [{ title: "routed_to", text: visibleLine(agent) + share }];
+}
+
 /** Returns a key that does not change when the question is loaded later and inserted first, so that an open step stays open. */
 function keyOf({ kind }: Step, before: Step[]): string {
   return `${kind}-${before.filter((step) => step.kind === kind).length}`;
@@ -75,13 +82,13 @@ export function Timeline({ turn, question }: { turn: Turn; question: Message | n
                   <i style={{ left: `${Math.min(99, (100 * step.startMs) / totalMs)}%`, width: `${Math.max(0.7, (100 * step.durationMs) / totalMs)}%` }} />
                 </span>
               </summary>
+              {(step.kind === "question" || step.detail.length === 0) && <p class="text">{step.name}</p>}
               {step.detail.map(({ title, text }) => (
                 <div key={title}>
                   <p class="label">{t(title as Key)}</p>
                   <pre tabIndex={0}>{text}</pre>
                 </div>
               ))}
-              {step.detail.length === 0 && <p class="text">{step.name}</p>}
             </details>
           </li>
         ))}

@@ -248,15 +248,15 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
             <dl class="tiles">
               <Tile name={t("status")} value={t(`status_${found.status}` as Key)} tone={found.status} />
               <Tile name={t("took")} value={duration(found.duration_ms)} />
-              <Tile name={t("tokens_used")} value={isBuiltIn(found.model) ? t("none_used") : found.usage.input_tokens + found.usage.output_tokens === 0 ? t("not_reported") : `${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
+              <Tile name={t("tokens_used")} value={found.usage.input_tokens + found.usage.output_tokens === 0 ? t("not_reported") : `${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
               <Tile name={t("cost")} value={isBuiltIn(found.model) ? t("free") : found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
               <Tile name={t("model_calls")} value={number(found.usage.model_calls)} />
-              <Tile name={t("context_estimated")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />
+              <Tile name={t("context")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />
             </dl>
             <p class="note">
               <b>{assistantName(found.agent)}</b>
-              {found.routed_agent && ` · ${t("routed_to", { agent: visibleLine(found.routed_agent) })}`}
-              {found.confidence != null && ` (${t("confidence", { percent: number(found.confidence * 100) })})`} · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)}
+              {" · "}
+              {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)}
             </p>
             {found.error && <Problem text={`${visibleLine(found.error.message, 500)} (${visibleLine(found.error.code)})`} />}
             <p class="data-actions">

@@ -93,14 +93,14 @@ export function AnalyticsView() {
   );
 }
 
-/** Whether all answers are of the built-in model, which uses no tokens. */
+/** Whether all answers are of the built-in model, which costs nothing. */
 function isAllBuiltIn({ models }: Analytics): boolean {
   return Object.keys(models).length > 0 && Object.keys(models).every(isBuiltIn);
 }
 
 function tokensOf(figures: Analytics, tokens: number): string {
   if (tokens > 0 || figures.turns === 0) return number(tokens);
-  return t(isAllBuiltIn(figures) ? "none_used" : "not_reported");
+  return t("not_reported");
 }
 
 function costOf(figures: Analytics): string {

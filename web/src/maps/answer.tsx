@@ -15,6 +15,11 @@ const MAX_MAPS = 3;
 const HEIGHT = 280;
 const LARGE_HEIGHT = 560;
 
+/** Returns the height of an enlarged map, which leaves room for its legs: in a narrow window, each takes several lines. */
+function largeHeight(): number {
+  return Math.min(LARGE_HEIGHT, Math.max(HEIGHT, Math.round(innerHeight * (innerWidth <= 700 ? 0.4 : 0.62))));
+}
+
 /** A finished call of a tool. */
 export interface Found {
   name: string;
@@ -52,7 +57,7 @@ function AnswerMap({ shown, agent }: { shown: Shown; agent: string }) {
         <Dialog title={title} onClose={() => setLarge(false)} size="large">
           <div class="map">
             {shown.kind === "journey" && <p class="figure">{figuresOf(shown)}</p>}
-            <MapPicture shown={shown} network={network} height={LARGE_HEIGHT} />
+            <MapPicture shown={shown} network={network} height={largeHeight()} />
             {shown.kind === "journey" && <Legs journey={shown} network={network} />}
           </div>
         </Dialog>

@@ -34,15 +34,16 @@ export function Picture({ height: wanted, maxRatio = Infinity, label, draw }: { 
   );
 }
 
-/** All lines of a network, faintly unless they are all that is shown. */
-export function Background({ network, place, isAll }: { network: Network; place: (point: Point) => Point; isAll?: boolean }) {
+/** All lines of a network, faintly unless they are all that is shown; then `width` is that of the lines in pixels. */
+export function Background({ network, place, width }: { network: Network; place: (point: Point) => Point; width?: number }) {
+  const isAll = width !== undefined;
   return (
-    <g class={`map-background${isAll ? " all" : ""}`}>
+    <g class={`map-background${isAll ? " all" : ""}`} style={isAll ? { "--width": `${width}px` } : undefined}>
       {network.lines.map((line) => (
         <g key={line.id} style={colours(line.colour)}>
-          {isAll && line.patterns.map((pattern, index) => <path key={index} class="map-casing" d={pathOf(pattern.map(place))} />)}
-          {line.patterns.map((pattern, index) => (
-            <path key={index} d={pathOf(pattern.map(place))} />
+          {isAll && line.tracks.map((track, index) => <path key={index} class="map-casing" d={pathOf(track.map(place))} />)}
+          {line.tracks.map((track, index) => (
+            <path key={index} d={pathOf(track.map(place))} />
           ))}
         </g>
       ))}
@@ -87,17 +88,19 @@ export function Dot({ at, kind, name }: { at: Point; kind: "stop" | "change" | "
 export function Names({ labels }: { labels: Label[] }) {
   return (
     <g class="map-names">
-      {labels.map((label, index) => {
-        const ends = leaderEnds(label);
-        return ends && <path key={index} d={pathOf(ends)} />;
-      })}
+      {["leader-casing", "leader"].flatMap((kind) =>
+        labels.map((label, index) => {
+          const ends = leaderEnds(label);
+          return ends && <path key={`${kind} ${index}`} class={kind} d={pathOf(ends)} />;
+        }),
+      )}
       {labels.map(({ x, y, lines, anchor, isRequired }, index) => (
         <text key={index} x={x} y={y} text-anchor={anchor} class={isRequired ? "required" : undefined}>
           {lines.length === 1
             ? lines[0]
             : lines.map((line, row) => (
                 <tspan key={row} x={x} dy={row * LINE_HEIGHT}>
-                  {line}
+                  {line.trim()}
                 </tspan>
               ))}
         </text>

@@ -43,12 +43,21 @@ const GAP = 4;
 const CLEARANCE = 6;
 /** How many times as far as its own place any other place must be from a name beside its place. A name that is centred is clearer. */
 const AMBIGUITY = { start: 1.6, middle: 1, end: 1.6 };
-/** Longer names may be broken into two lines. */
+/** Longer names may be broken into two lines, and required ones into three. */
 const MAX_LINE = 14;
+/** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */
+const ON_PATH = 5;
 
-/** Returns the function that converts places to positions in the picture, so that all of them are visible. */
-export function fit(places: Point[], size: Size): (place: Point) => Point {
-  const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)];
+/**
+ * Returns the function that converts places to positions in the picture, so that all of them are visible; all but a share of `cropped` at
+ * each side.
+ */
+export function fit(places: Point[], size: Size, cropped = 0): (place: Point) => Point {
+  const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)].map((values) => {
+    const sorted = values.sort((a, b) => a - b);
+    const left = Math.floor(sorted.length * cropped);
+    return sorted.slice(left, sorted.length - left);
+  }) as [number[], number[]];
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
   const room = { width: Math.max(40, size.width - 2 * PADDING), height: Math.max(40, size.height - 2 * PADDING) };
@@ -64,28 +73,30 @@ export function pathOf(points: Point[]): string {
 
 /**
  * Places the names of places so that they cover neither each other nor, if possible, the paths. A name that could be taken for that of
- * another point is left out, unless it is required.
+ * another point is left out, unless it is required. In a `dense` map, names may be far from their places, and only the places of names are
+ * points.
  */
-export function placeLabels(places: Named[], paths: Point[][], size: Size): Label[] {
+export function placeLabels(places: Named[], paths: Point[][], size: Size, isDense = false): Label[] {
   const required = places.filter(({ isRequired }) => isRequired);
   const others = places.filter(({ isRequired }) => !isRequired);
   // Each name takes the best position that earlier names have left, so the order decides how many find room.
-  const found = [others, others.toReversed()].map((ordered) => placeInOrder([...required, ...ordered], paths, size));
+  const found = [others, others.toReversed()].map((ordered) => placeInOrder([...required, ...ordered], paths, size, isDense));
   return found.reduce((best, labels) => (labels.length > best.length ? labels : best));
 }
 
-function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
+function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: boolean): Label[] {
   const obstacles = paths.flatMap(samples);
   const leaders: Point[] = [];
-  const points = [...paths.flat(), ...places];
+  const points = isDense ? places : [...paths.flat(), ...places];
+  const positions = isDense ? [...POSITIONS, ...DISTANT] : POSITIONS;
   const taken: Box[] = [];
   const labels: Label[] = [];
   for (const place of places) {
     const others = points.filter(({ x, y }) => Math.hypot(x - place.x, y - place.y) > 1);
     let best: { label: Label; box: Box; cost: number } | null = null;
-    for (const lines of breaksOf(place.name)) {
-      for (const position of POSITIONS) {
-        const { label, box, middle } = labelAt(place, lines, position);
+    for (const lines of breaksOf(place)) {
+      for (const position of positions) {
+        const { label, box, middle, shift } = labelAt(place, lines, position, size);
         const { anchor, isFar } = position;
         const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
         const overlaps = taken.filter((other) => intersects(box, other)).length;
@@ -98,7 +109,7 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
           way.some((at) => taken.some((other) => isIn(at, other))) ||
           leaders.some((at) => isIn(at, box));
         const covered = obstacles.filter((point) => isIn(point, box)).length;
-        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + covered + (isFar ? 1.5 : 0) + (lines.length > 1 ? 0.5 : 0);
+        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + (covered > 0 ? ON_PATH + covered : 0) + (isFar ? 1 + Math.hypot(position.x, position.y) / 60 : 0) + 0.5 * (lines.length - 1) + Math.abs(shift) / 40;
         if (!best || cost < best.cost) best = { label, box, cost };
       }
     }
@@ -111,17 +122,21 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
   return labels;
 }
 
-/** Returns a name at a position: its label, the box that it takes, and the middle of its text. */
-function labelAt(place: Named, lines: string[], { x: dx, y: dy, anchor, isFar }: Position): { label: Label; box: Box; middle: Box } {
+/** Returns a name at a position: its label, the box that it takes, the middle of its text, and how far it was moved inwards. */
+function labelAt(place: Named, lines: string[], { x: dx, y: dy, anchor, isFar }: Position, size: Size): { label: Label; box: Box; middle: Box; shift: number } {
   const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.6 : 0.54);
   const added = (lines.length - 1) * LINE_HEIGHT;
   // A second line makes the name grow away from its place.
   const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
-  const label: Label = { x: round(place.x + dx), y: round(y), lines, anchor, isRequired: place.isRequired, leader: isFar ? { x: place.x, y: place.y } : null };
+  // A name above or below a place at the side of the picture is moved inwards.
+  const reach = Math.max(0, length / 2 - DOT_RADIUS);
+  const inner = Math.max(length / 2 + GAP + 2, Math.min(size.width - length / 2 - GAP - 2, place.x)) - place.x;
+  const shift = anchor === "middle" ? Math.max(-reach, Math.min(reach, inner)) : 0;
+  const label: Label = { x: round(place.x + dx + shift), y: round(y), lines, anchor, isRequired: place.isRequired, leader: isFar ? { x: place.x, y: place.y } : null };
   const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
   const box = { left: left - GAP, right: left + length + GAP, top: y - LABEL_SIZE * 0.8, bottom: y + added + LABEL_SIZE * 0.4 };
   const middle = { left, right: left + length, top: y - LABEL_SIZE * 0.35, bottom: y + added - LABEL_SIZE * 0.35 };
-  return { label, box, middle };
+  return { label, box, middle, shift };
 }
 
 /** Where a name can be, relative to its place. A far one needs a line that leads to it. */
@@ -141,6 +156,11 @@ const POSITIONS: Position[] = [
   ...near(26, 26, true),
 ];
 
+/** Where a name can be in a dense map, in which the free places are around its middle. */
+const DISTANT: Position[] = [60, 90, 120].flatMap((radius) =>
+  [0, 25, -25, 50, -50, 75, -75].flatMap((degrees) => near(radius * Math.cos((degrees * Math.PI) / 180), radius * Math.sin((degrees * Math.PI) / 180), true)),
+);
+
 function near(x: number, y: number, isFar = false): Position[] {
   return [
     { x, y, anchor: "start", isFar },
@@ -148,12 +168,16 @@ function near(x: number, y: number, isFar = false): Position[] {
   ];
 }
 
-/** Returns the ways to write a name: in one line and, if it is long, in two lines of similar length. */
-function breaksOf(name: string): string[][] {
+/** Returns the ways to write a name: in one line and, if it is long, in lines of similar length. */
+function breaksOf({ name, isRequired }: Named): string[][] {
   if (name.length <= MAX_LINE) return [[name]];
   const ends = [...name.matchAll(/[\s/-]/g)].map(({ index }) => index + 1);
-  const end = ends.sort((a, b) => Math.abs(2 * a - name.length) - Math.abs(2 * b - name.length))[0];
-  return end === undefined || end < 4 || name.length - end < 4 ? [[name]] : [[name], [name.slice(0, end), name.slice(end)]];
+  const endNear = (at: number) => [...ends].sort((a, b) => Math.abs(a - at) - Math.abs(b - at))[0] ?? 0;
+  const end = endNear(name.length / 2);
+  const found = end < 4 || name.length - end < 4 ? [[name]] : [[name], [name.slice(0, end), name.slice(end)]];
+  const [first, second] = [endNear(name.length / 3), endNear((2 * name.length) / 3)];
+  if (isRequired && first > 2 && first < second && name.length - second > 2) found.push([name.slice(0, first), name.slice(first, second), name.slice(second)]);
+  return found;
 }
 
 /** Moves a label to the side until it is inside the picture. */

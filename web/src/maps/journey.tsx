@@ -14,6 +14,8 @@ const UNKNOWN_COLOUR = "#808183";
 interface Drawn {
   leg: Leg;
   stations: Station[];
+  /** The stations that the leg passes. */
+  track: Station[];
   /** The line; `null` for a walk. */
   line: Line | null;
   /** Whether the way between the ends is unknown. */
@@ -32,8 +34,8 @@ export function endsOf(journey: Journey): { from: string; to: string } {
 export function JourneyPicture({ journey, network, height }: { journey: Journey; network: Network; height: number }) {
   const drawn = useMemo(() => drawnOf(journey, network), [journey, network]);
   const draw = (size: Size) => {
-    const place = fit(drawn.flatMap(({ stations }) => stations), size);
-    const paths = drawn.map(({ stations }) => stations.map(place));
+    const place = fit(drawn.flatMap(({ track }) => track), size);
+    const paths = drawn.map(({ track }) => track.map(place));
     const isKey = keyStations(drawn);
     const stations = [...new Set(drawn.flatMap((each) => each.stations))];
     const names: Named[] = stations.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: isKey.has(station) }));
@@ -112,17 +114,17 @@ function drawnOf(journey: Journey, network: Network): Drawn[] {
       // A walk has no ids: it starts where the ride before it ends.
       const from = drawn.at(-1)?.stations.at(-1) ?? network.find("", leg.from);
       const to = network.find("", leg.to);
-      if (from && to && from !== to) drawn.push({ leg, stations: [from, to], line: null, isDirect: false });
+      if (from && to && from !== to) drawn.push({ leg, stations: [from, to], track: [from, to], line: null, isDirect: false });
       continue;
     }
     const [from, to] = [network.find(leg.from.id, leg.from.name), network.find(leg.to.id, leg.to.name)];
     if (!from || !to) continue;
     const before = drawn.at(-1)?.stations.at(-1);
     // A change between the parts of a complex.
-    if (before && before !== from) drawn.push({ leg: { kind: "walk", from: before.name, to: from.name, minutes: null }, stations: [before, from], line: null, isDirect: false });
-    const { stations, line } = network.way(leg.line, from, to);
-    const known = line ?? network.linesNamed(leg.line)[0] ?? { id: "", name: leg.line, label: leg.line, colour: UNKNOWN_COLOUR, patterns: [] };
-    drawn.push({ leg, stations, line: known, isDirect: line === null });
+    if (before && before !== from) drawn.push({ leg: { kind: "walk", from: before.name, to: from.name, minutes: null }, stations: [before, from], track: [before, from], line: null, isDirect: false });
+    const { stations, track, line } = network.way(leg.line, from, to);
+    const known = line ?? network.linesNamed(leg.line)[0] ?? { id: "", name: leg.line, label: leg.line, colour: UNKNOWN_COLOUR, patterns: [], tracks: [] };
+    drawn.push({ leg, stations, track, line: known, isDirect: line === null });
   }
   return drawn;
 }

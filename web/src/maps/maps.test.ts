@@ -42,10 +42,20 @@ describe("a network", () => {
     expect(network.linesAt(at("c")).map(({ name }) => name)).toEqual(["X", "S"]);
   });
 
+  it("draws fast trains along the stations that they pass, but not around loops", () => {
+    expect(network.lines[0]?.tracks.map((track) => track.map(({ id }) => id).join(""))).toEqual(["abc", "abc"]);
+    expect(network.way("X", at("a"), at("c")).track.map(({ id }) => id).join("")).toBe("abc");
+    const around = { ...station("b", "B", 0.01), latitude: 51.52 };
+    const loop = new Network({ ...MAP, stations: MAP.stations.map((each) => (each.id === "b" ? around : each)) });
+    expect(loop.lines[0]?.tracks.map((track) => track.map(({ id }) => id).join(""))).toEqual(["abc", "ac"]);
+  });
+
   it("labels lines with the same name differently, and accepts only colours", () => {
     expect(network.lines.map(({ label }) => label)).toEqual(["X", "S (y1)", "S (y2)"]);
     expect(network.lines.map(({ colour }) => colour)).toEqual(["#0039a6", "#808183", "#ffffff"]);
     expect(colours("#000000")["--line-night"]).not.toBe("#000000");
+    expect(colours("#000000")).toMatchObject({ "--on-line-night": "#000000", "--line-edge": "initial" });
+    expect(colours("#0039a6")).toMatchObject({ "--line-solid-night": "#0039a6", "--line-core": "0.6" });
     expect(colours("#ffffff")["--line-day"]).not.toBe("#ffffff");
     expect(colours("#ee352e")).toMatchObject({ "--line-day": "#ee352e", "--line-night": "#ee352e" });
     expect([textOn("#000000"), textOn("#fccc0a"), textOn("#0039a6")]).toEqual(["#ffffff", "#000000", "#ffffff"]);
@@ -105,6 +115,21 @@ describe("a map", () => {
     const place = fit(places, { width: 300, height: 200 });
     for (const { x, y } of places.map(place)) expect(x >= 0 && x <= 300 && y >= 0 && y <= 200, `${x} ${y}`).toBe(true);
     expect(fit([{ x: 5, y: 5 }], { width: 300, height: 200 })({ x: 5, y: 5 })).toEqual({ x: 150, y: 100 });
+  });
+
+  it("leaves out the ends of long branches if it is cropped", () => {
+    const places = Array.from({ length: 100 }, (_, index) => ({ x: index === 0 ? -90_000 : index * 100, y: (index % 10) * 1000 }));
+    const place = fit(places, { width: 300, height: 200 }, 0.02);
+    expect(places.map(place).filter(({ x, y }) => x < 0 || x > 300 || y < 0 || y > 200)).toHaveLength(1);
+  });
+
+  it("leaves out names that would be on a line", () => {
+    const rows = [-40, -30, -20, -10, 0, 10, 20, 30, 40].map((dy) => [{ x: 0, y: 60 + dy }, { x: 300, y: 60 + dy }]);
+    const named = (isRequired: boolean) => [{ x: 150, y: 60, name: "A name", isRequired }];
+    const size = { width: 300, height: 120 };
+    expect(placeLabels(named(false), rows, size)).toEqual([]);
+    expect(placeLabels(named(true), rows, size)).toHaveLength(1);
+    expect(placeLabels(named(false), [rows[4] ?? []], size)).toHaveLength(1);
   });
 
   it("leaves out names for which there is no room, but no required ones", () => {

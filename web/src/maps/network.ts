@@ -19,18 +19,27 @@ export interface Line {
   label: string;
   name: string;
   colour: string;
+  /** The stations at which its trains stop. */
   patterns: Station[][];
+  /** The stations that they pass, for drawing: fast trains run along those at which they do not stop. */
+  tracks: Station[][];
 }
 
 /** A ride on the map: its stations in order of travel. */
 export interface Way {
   stations: Station[];
+  /** The stations that the ride passes. */
+  track: Station[];
   /** `null` if the network does not contain the line, or the line does not connect the stations: the ends are then connected directly. */
   line: Line | null;
 }
 
 const METRES_PER_DEGREE = 111_320;
 const DEFAULT_COLOUR = "#808183";
+/** How much longer than a straight line the way of a slower train may be, to be that of a fast train. Otherwise it is that of a loop. */
+const MAX_DETOUR = 1.2;
+/** The luminance below which a colour does not stand out from a dark map, even with an edge. */
+const NEAR_BLACK = 0.02;
 
 export class Network {
   readonly stations: Station[];
@@ -57,7 +66,12 @@ export class Network {
       label: (count.get(name) ?? 0) > 1 && id !== name ? `${name} (${id})` : name,
       colour: /^#[0-9a-f]{6}$/i.test(colour) ? colour : DEFAULT_COLOUR,
       patterns: patterns.map((pattern) => pattern.flatMap((index) => this.stations[index] ?? [])).filter((pattern) => pattern.length > 1),
+      tracks: [],
     }));
+    for (const line of this.lines) {
+      const all = this.linesNamed(line.name).flatMap(({ patterns }) => patterns);
+      line.tracks = line.patterns.map((pattern) => trackOf(pattern, all));
+    }
   }
 
   /** Finds a station by its id or, if the id is unknown, by the id of its complex or its name. */
@@ -97,18 +111,42 @@ export class Network {
 
   /** Returns the shortest ride on a line between two stations. */
   way(lineName: string, from: Station, to: Station): Way {
-    let best: Way = { stations: [from, to], line: null };
+    let best: Way = { stations: [from, to], track: [from, to], line: null };
     for (const line of this.linesNamed(lineName)) {
       for (const pattern of line.patterns) {
         const [start, end] = [positionOf(pattern, from), positionOf(pattern, to)];
         if (start < 0 || end < 0 || start === end) continue;
         if (best.line !== null && best.stations.length <= Math.abs(end - start) + 1) continue;
         const stations = start < end ? pattern.slice(start, end + 1) : pattern.slice(end, start + 1).reverse();
-        best = { stations, line };
+        best = { stations, track: stations, line };
       }
     }
-    return best;
+    const all = this.linesNamed(lineName).flatMap(({ patterns }) => patterns);
+    return best.line ? { ...best, track: trackOf(best.stations, all) } : best;
   }
+}
+
+/** Returns the stations that a train passes between its stops, known from other patterns that stop there. */
+function trackOf(stops: Station[], patterns: Station[][]): Station[] {
+  return stops.flatMap((stop, index) => {
+    const next = stops[index + 1];
+    return next ? [stop, ...passedBetween(stop, next, patterns)] : [stop];
+  });
+}
+
+function passedBetween(from: Station, to: Station, patterns: Station[][]): Station[] {
+  let best: Station[] = [];
+  for (const pattern of patterns) {
+    const [start, end] = [pattern.indexOf(from), pattern.indexOf(to)];
+    if (start < 0 || end < 0 || Math.abs(end - start) - 1 <= best.length) continue;
+    const way = start < end ? pattern.slice(start, end + 1) : pattern.slice(end, start + 1).reverse();
+    if (lengthOf(way) <= lengthOf([from, to]) * MAX_DETOUR) best = way.slice(1, -1);
+  }
+  return best;
+}
+
+function lengthOf(way: Point[]): number {
+  return way.reduce((sum, point, index) => sum + (index === 0 ? 0 : Math.hypot(point.x - (way[index - 1]?.x ?? 0), point.y - (way[index - 1]?.y ?? 0))), 0);
 }
 
 function positionOf(pattern: Station[], station: Station): number {
@@ -142,15 +180,20 @@ function mixedUntil(colour: string, other: number, isAcceptable: (luminance: num
 
 /**
  * The colours of a line as custom properties: the operator's colour, the text on it, and variants that stand out on a light or dark map.
- * A colour that is too dark for a dark map also has a light edge.
+ * At night, a colour that is nearly black becomes a light one, and other dark ones have a light edge within the width of the line.
  */
 export function colours(colour: string): Record<string, string> {
+  const atNight = luminance(colour) < NEAR_BLACK ? mixedUntil(colour, 255, (value) => value > 0.75) : colour;
+  const hasEdge = luminance(atNight) < 0.13;
   return {
     "--line-colour": colour,
     "--on-line": textOn(colour),
     "--line-day": mixedUntil(colour, 0, (value) => value < 0.5),
+    "--line-solid-night": atNight,
+    "--on-line-night": textOn(atNight),
     "--line-night": mixedUntil(colour, 255, (value) => value > 0.13),
     // Without an edge, the name is unset, so that a line inside the list of another one does not inherit that one's edge.
-    "--line-edge": luminance(colour) < 0.13 ? mixedUntil(colour, 255, (value) => value > 0.25) : "initial",
+    "--line-edge": hasEdge ? mixedUntil(colour, 255, (value) => value > 0.25) : "initial",
+    "--line-core": hasEdge ? "0.6" : "1",
   };
 }

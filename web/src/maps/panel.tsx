@@ -1,5 +1,5 @@
 /** The network of an assistant: its lines, and the stations of a line in order. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
@@ -31,6 +31,7 @@ export function NetworkPanel({ agent }: { agent: string }) {
 function Lines({ network }: { network: Network }) {
   const [chosen, setChosen] = useState<Line | null>(null);
   const [pattern, setPattern] = useState(0);
+  const lines = useMemo(() => [...network.lines].sort((a, b) => a.label.localeCompare(b.label, undefined, { numeric: true })), [network]);
   const patterns = chosen ? [...chosen.patterns].sort((a, b) => b.length - a.length) : [];
   const stations = patterns[pattern] ?? [];
   const choose = (line: Line) => {
@@ -40,7 +41,7 @@ function Lines({ network }: { network: Network }) {
   return (
     <>
       <ul class="line-choice" aria-label={t("lines")}>
-        {network.lines.map((line) => (
+        {lines.map((line) => (
           <li key={line.id}>
             <button type="button" class="line-button" aria-pressed={line === chosen} style={colours(line.colour)} onClick={() => choose(line)}>
               {visibleLine(line.label, 60)}

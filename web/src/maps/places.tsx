@@ -4,12 +4,16 @@ import { visibleLine } from "../text/visible";
 import { Background, Dot, Names, Picture, Stretches } from "./drawing";
 import { fit, placeLabels } from "./geometry";
 import type { Named, Size } from "./geometry";
-import type { Line, Network, Point, Station } from "./network";
+import type { Line, Network, Station } from "./network";
 
 /** The stations on each side of a station that its map shows. */
 const NEIGHBOURS = 2;
 /** The stations of a whole network that get names, where there is room. */
 const HUBS = 16;
+/** A narrow map of a whole network has fewer names, and leaves out the ends of long branches. */
+const NARROW = { width: 600, hubs: 7, cropped: 0.04 };
+/** The width of a line of a whole network, as a share of that of the map. */
+const LINE_SHARE = 1 / 300;
 
 export function StationPicture({ name, stations, network, height }: { name: string; stations: Station[]; network: Network; height: number }) {
   const shown = new Set(stations);
@@ -46,18 +50,19 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
   const isAll = lines.length === 0;
   const draw = (size: Size) => {
     const patterns = lines.flatMap((line) => line.patterns.map((pattern) => ({ line, pattern })));
-    const place = fit(isAll ? network.stations : patterns.flatMap(({ pattern }) => pattern), size);
+    if (isAll) return <Whole network={network} size={size} />;
+    const tracks = lines.flatMap((line) => line.tracks.map((track) => ({ line, track })));
+    const place = fit(patterns.flatMap(({ pattern }) => pattern), size);
     const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
     const passed = new Set(patterns.flatMap(({ pattern }) => pattern.slice(1, -1)));
     const ends = new Set(patterns.flatMap(({ pattern }) => [pattern[0], pattern.at(-1)]).filter((station) => station && !passed.has(station)));
     const shown = [...new Set([...named, ...stations.filter((station) => ends.has(station))])];
     const names: Named[] = shown.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station) }));
-    const paths = patterns.map(({ pattern }) => pattern.map(place));
-    if (isAll) return <Whole network={network} place={place} size={size} />;
+    const paths = tracks.map(({ track }) => track.map(place));
     return (
       <>
         <Background network={network} place={place} />
-        <Stretches stretches={patterns.map(({ line }, index) => ({ points: paths[index] ?? [], line }))} />
+        <Stretches stretches={tracks.map(({ line }, index) => ({ points: paths[index] ?? [], line }))} />
         {stations.map((station) => (
           <Dot key={station.index} at={place(station)} kind={ends.has(station) ? "change" : "stop"} name={station.name} />
         ))}
@@ -69,17 +74,32 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
 }
 
 /** All lines of a network, with the names of the stations where most of them meet. */
-function Whole({ network, place, size }: { network: Network; place: (point: Point) => Point; size: Size }) {
-  const hubs = network.hubs(HUBS).map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false }));
-  const labels = placeLabels(hubs, [], size);
+function Whole({ network, size }: { network: Network; size: Size }) {
+  const isNarrow = size.width < NARROW.width;
+  const place = fit(network.stations, size, isNarrow ? NARROW.cropped : 0);
+  const width = Math.max(1.6, Math.min(3.2, size.width * LINE_SHARE));
+  const hubs = network.hubs(isNarrow ? NARROW.hubs : HUBS).map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false }));
+  const labels = placeLabels(hubs, sections(network).map((section) => section.map(place)), size, true);
   const isNamed = new Set(labels.map(({ lines }) => lines.join("")));
   return (
     <>
-      <Background network={network} place={place} isAll />
+      <Background network={network} place={place} width={width} />
       {hubs.map((hub, index) => isNamed.has(hub.name) && <Dot key={index} at={hub} kind="stop" name={hub.name} />)}
       <Names labels={labels} />
     </>
   );
+}
+
+/** Returns the sections between the stations of a network, each once. */
+function sections({ lines }: Network): [Station, Station][] {
+  const found = new Map<string, [Station, Station]>();
+  for (const track of lines.flatMap(({ tracks }) => tracks)) {
+    track.forEach((station, index) => {
+      const next = track[index + 1];
+      if (next) found.set([station.index, next.index].sort((a, b) => a - b).join("-"), [station, next]);
+    });
+  }
+  return [...found.values()];
 }
 
 /** Leaves out the names of further parts of a complex. */

@@ -41,7 +41,6 @@ export function Background({ network, place, width }: { network: Network; place:
     <g class={`map-background${isAll ? " all" : ""}`} style={isAll ? { "--width": `${width}px` } : undefined}>
       {network.lines.map((line) => (
         <g key={line.id} style={colours(line.colour)}>
-          {isAll && line.tracks.map((track, index) => <path key={index} class="map-casing" d={pathOf(track.map(place))} />)}
           {line.tracks.map((track, index) => (
             <path key={index} d={pathOf(track.map(place))} />
           ))}
@@ -99,7 +98,7 @@ export function Names({ labels }: { labels: Label[] }) {
           {lines.length === 1
             ? lines[0]
             : lines.map((line, row) => (
-                <tspan key={row} x={x} dy={row * LINE_HEIGHT}>
+                <tspan key={row} x={x} dy={row === 0 ? 0 : LINE_HEIGHT}>
                   {line.trim()}
                 </tspan>
               ))}

@@ -88,7 +88,7 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
   const obstacles = paths.flatMap(samples);
   const leaders: Point[] = [];
   const points = isDense ? places : [...paths.flat(), ...places];
-  const positions = isDense ? [...POSITIONS, ...DISTANT] : POSITIONS;
+  const positions = isDense ? [...POSITIONS, ...DISTANT.filter(({ x, y }) => Math.hypot(x, y) < size.width / 3.5)] : POSITIONS;
   const taken: Box[] = [];
   const labels: Label[] = [];
   for (const place of places) {
@@ -157,7 +157,7 @@ const POSITIONS: Position[] = [
 ];
 
 /** Where a name can be in a dense map, in which the free places are around its middle. */
-const DISTANT: Position[] = [60, 90, 120].flatMap((radius) =>
+const DISTANT: Position[] = [45, 60, 80, 100].flatMap((radius) =>
   [0, 25, -25, 50, -50, 75, -75].flatMap((degrees) => near(radius * Math.cos((degrees * Math.PI) / 180), radius * Math.sin((degrees * Math.PI) / 180), true)),
 );
 

@@ -48,18 +48,29 @@ const MAX_LINE = 14;
 /** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */
 const ON_PATH = 5;
 
+/** Returns the corners of the box around places; all but a share of `cropped` of them at each side. */
+function boxOf(places: Point[], cropped: number): Box {
+  const inner = (values: number[]) => {
+    const sorted = values.sort((a, b) => a - b);
+    const left = Math.floor(sorted.length * cropped);
+    return [sorted[left] ?? 0, sorted[sorted.length - 1 - left] ?? 0] as const;
+  };
+  const [[left, right], [top, bottom]] = [inner(places.map(({ x }) => x)), inner(places.map(({ y }) => y))];
+  return { left, right, top, bottom };
+}
+
+/** Returns how high places are, as a share of their width. */
+export function ratioOf(places: Point[], cropped: number): number {
+  const { left, right, top, bottom } = boxOf(places, cropped);
+  return (bottom - top) / Math.max(1, right - left);
+}
+
 /**
  * Returns the function that converts places to positions in the picture, so that all of them are visible; all but a share of `cropped` at
  * each side.
  */
 export function fit(places: Point[], size: Size, cropped = 0): (place: Point) => Point {
-  const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)].map((values) => {
-    const sorted = values.sort((a, b) => a - b);
-    const left = Math.floor(sorted.length * cropped);
-    return sorted.slice(left, sorted.length - left);
-  }) as [number[], number[]];
-  const [left, right] = [Math.min(...xs), Math.max(...xs)];
-  const [top, bottom] = [Math.min(...ys), Math.max(...ys)];
+  const { left, right, top, bottom } = boxOf(places, cropped);
   const room = { width: Math.max(40, size.width - 2 * PADDING), height: Math.max(40, size.height - 2 * PADDING) };
   const extent = Math.max(right - left, MIN_EXTENT) / room.width;
   const scale = 1 / Math.max(extent, Math.max(bottom - top, MIN_EXTENT) / room.height);

@@ -2,7 +2,7 @@
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Background, Dot, Names, Picture, Stretches } from "./drawing";
-import { fit, placeLabels } from "./geometry";
+import { fit, placeLabels, ratioOf } from "./geometry";
 import type { Named, Size } from "./geometry";
 import type { Line, Network, Station } from "./network";
 
@@ -70,7 +70,7 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
       </>
     );
   };
-  return <Picture height={height} {...(isAll ? { maxRatio: 0.65 } : {})} label={label} draw={draw} />;
+  return <Picture height={height} {...(isAll ? { maxRatio: Math.max(0.6, Math.min(1.1, ratioOf(network.stations, NARROW.cropped))) } : {})} label={label} draw={draw} />;
 }
 
 /** All lines of a network, with the names of the stations where most of them meet. */

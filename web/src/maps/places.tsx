@@ -70,7 +70,7 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
       </>
     );
   };
-  return <Picture height={height} {...(isAll ? { maxRatio: Math.max(0.6, Math.min(1.1, ratioOf(network.stations, NARROW.cropped))) } : {})} label={label} draw={draw} />;
+  return <Picture height={height} {...(isAll ? { maxRatio: Math.max(0.65, Math.min(1.1, ratioOf(network.stations, NARROW.cropped))) } : {})} label={label} draw={draw} />;
 }
 
 /** All lines of a network, with the names of the stations where most of them meet. */

@@ -506,8 +506,9 @@ fn list_text(kind: &Kind, command: &Command, items: &[Value], total: usize) -> S
     let rest = items.len().saturating_sub(MAX_LINES);
     let rest = if rest == 0 { String::new() } else { format!("\nand {rest} more") };
     if items.len() < total {
+        let have = if items.len() == 1 { "has" } else { "have" };
         return format!(
-            "{} of the {total} {}{like}{place} have problems:\n{}{rest}",
+            "{} of the {total} {}{like}{place} {have} problems:\n{}{rest}",
             items.len(),
             kind.plural,
             lines.join("\n")

@@ -49,7 +49,10 @@ async fn route_with_arrivals_includes_the_next_trains() {
     let asked = r#"{"from_station": "14 St on the 1", "to_station": "23 St on the 1"}"#;
     mta.show(NUMBERED, 0, &[train("1", &[("132N", 130), ("131N", 200), ("130N", 260)])]);
     let text = ana.ask("get_route_with_arrivals", asked).await;
-    assert!(text.contains("\nNext trains at 14 St (Uptown) (live):\n- 1 in 2 min (10:02)\n"), "{text}");
+    assert!(
+        text.contains("\nNext trains at 14 St (Uptown) (live):\n- 1 in 2 min (10:02), there about 10:06\n"),
+        "{text}"
+    );
     let facts = ana.facts("get_route_with_arrivals", asked).await;
     assert_eq!(facts["next_trains"][0]["minutes_until"], 2);
     assert_eq!(facts["route"]["legs"][0]["line"], "1");

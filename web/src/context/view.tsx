@@ -321,6 +321,7 @@ function ReportPanels(props: {
         <Legend report={report} other={props.against} />
         {report.question_was_cut && <p class="note warn">{t("question_was_cut")}</p>}
         <p class="note">
+          {props.against && report.tokens.total < props.against.tokens.total && `${t("unused_tokens")} `}
           {props.against && `${t("compared_tokens")} `}
           {report.counter === APPROXIMATE ? t("counted_approximately") : t("counted_with", { counter: visibleLine(report.counter) })}
           {report.anchor !== undefined && ` ${t("anchor_at", { seq: report.anchor })}`}

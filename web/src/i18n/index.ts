@@ -71,6 +71,11 @@ export function dateTime(instant: string): string {
   return Number.isNaN(date.getTime()) ? instant : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date);
 }
 
+/** Formats an instant as a time, with the date if it is not today. */
+export function timeOf(instant: string, now = new Date()): string {
+  return new Date(instant).toDateString() === now.toDateString() ? shortTime(instant, now) : dateTime(instant);
+}
+
 /** Formats an instant as a time if it is today, otherwise as a date. */
 export function shortTime(instant: string, now = new Date()): string {
   const date = new Date(instant);

@@ -3,7 +3,7 @@
  * old to be trusted.
  */
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { number, shortTime, t } from "../i18n";
+import { number, timeOf, t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { LineBadge } from "./drawing";
 import { colours } from "./network";
@@ -20,7 +20,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
   const lastDueMs = arrivals.trains.at(-1)?.dueMs ?? 0;
   const now = useNow(Math.min(arrivals.atMs + MAX_AGE_MS, lastDueMs));
   const state = stateOf(arrivals, now);
-  const looked = shortTime(new Date(arrivals.atMs).toISOString());
+  const looked = timeOf(new Date(arrivals.atMs).toISOString());
   if (state !== "current") {
     return <p class="note strip-note">{t(state === "old" ? "arrivals_old" : "arrivals_gone", { time: looked })}</p>;
   }

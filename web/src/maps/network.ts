@@ -192,6 +192,7 @@ export function colours(colour: string): Record<string, string> {
     "--line-solid-night": atNight,
     "--on-line-night": textOn(atNight),
     "--line-night": mixedUntil(atNight, 255, (value) => value > 0.13),
+    "--on-light-night": textOn(mixedUntil(atNight, 255, (value) => value > 0.13)),
     // Without an edge, the name is unset, so that a line inside the list of another one does not inherit that one's edge.
     "--line-edge": hasEdge ? mixedUntil(colour, 255, (value) => value > 0.25) : "initial",
     "--line-core": hasEdge ? "0.6" : "1",

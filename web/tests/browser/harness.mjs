@@ -198,6 +198,6 @@ export function board(name = "14 St-Union Sq", ageMinutes = 0) {
     { role: "user", text: "Next trains at Union Square?", created_at },
     { role: "assistant", parts: [{ tool_call: { id: "b1", name: "get_train_arrivals", arguments: { station_name: name } } }], created_at },
     { role: "tool", parts: [{ tool_result: { call_id: "b1", output: "Trains at 14 St-Union Sq" } }], data: { value }, created_at },
-    { role: "assistant", text: "The next L to 8 Av comes in 2 min.", agent: "subway", created_at },
+    { role: "assistant", text: `The next L to 8 Av leaves at ${arrivals[0]?.clock}.`, agent: "subway", created_at },
   ];
 }

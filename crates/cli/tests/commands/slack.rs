@@ -21,6 +21,21 @@ fn documented_transcript_matches_the_simulation() {
 }
 
 #[test]
+fn several_requests_of_a_message_are_shown_and_decided() {
+    let input = b"restart cache in prod and scale web in prod to 3\n/as bob\n/approve\n/approve\n/quit\n";
+    let output = Cli::new().run_with_input(&["slack", "simulate"], input);
+    assert_eq!(output.code, Some(0), "{output}");
+    for line in [
+        "`kubectl rollout restart deployment/cache -n prod`\nDry run",
+        "`kubectl scale deployment web --replicas=3 -n prod`\nDry run",
+        "Done: deployment cache restarted",
+        "Done: deployment web scaled to 3 replicas",
+    ] {
+        assert!(output.out.contains(line), "{line}: {output}");
+    }
+}
+
+#[test]
 fn a_folder_with_objects_is_a_cluster() {
     let cli = Cli::new();
     std::fs::create_dir(cli.path("cluster")).unwrap();

@@ -12,6 +12,8 @@ const CHANNEL: &str = "C0OPS";
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long to wait for the effect of a reaction, which may have none.
 const REACTION_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long the session waits for another request after one.
+const NEXT_REQUEST_TIMEOUT: Duration = Duration::from_millis(1500);
 
 const HELP: &str = "A line is a message of the current user in #ops.
 /as USER       write as another user, such as bob
@@ -116,7 +118,7 @@ impl Session {
 
     async fn react(&mut self, emoji: &str) -> Next {
         let requests = self.slack.messages().into_iter().rev().filter(|message| message.is_from_bot());
-        let mut requests = requests.filter(|message| message.blocks.is_array());
+        let mut requests = requests.filter(|message| has_buttons(message));
         let Some(request) = requests.next() else { return Next::Lines(vec!["there is no request yet".to_owned()]) };
         self.printed = self.slack.messages().len();
         self.slack.react(&self.app, CHANNEL, &request.ts, &self.user_id(), emoji).await;
@@ -143,7 +145,16 @@ impl Session {
         if tokio::time::timeout(timeout, has_post).await.is_err() {
             return Next::Lines(vec![nothing.to_owned()]);
         }
-        let messages = self.slack.messages();
+        let mut messages = self.slack.messages();
+        // Several requests are posted one after the other, because Slack limits the posts of a channel.
+        while messages.last().is_some_and(has_buttons) {
+            let count = messages.len();
+            let next = self.slack.wait_for(|messages| (messages.len() > count).then_some(()));
+            if tokio::time::timeout(NEXT_REQUEST_TIMEOUT, next).await.is_err() {
+                break;
+            }
+            messages = self.slack.messages();
+        }
         let posts = messages.iter().skip(printed).filter(|message| message.is_from_bot()).map(post);
         let lines = posts.collect();
         self.printed = messages.len();
@@ -151,10 +162,15 @@ impl Session {
     }
 }
 
+/// Whether a post is a request that no one has decided yet.
+fn has_buttons(message: &Message) -> bool {
+    message.blocks.to_string().contains("button")
+}
+
 /// Returns a post of the bot as it is printed: with its buttons, and indented in a thread.
 fn post(message: &Message) -> String {
     let mut text = message.text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&");
-    if message.blocks.to_string().contains("button") {
+    if has_buttons(message) {
         text.push_str("\n[Approve] [Deny]");
     }
     let text = format!("{}: {text}", OPERATOR.name);

@@ -118,7 +118,7 @@ impl Session {
 
     async fn react(&mut self, emoji: &str) -> Next {
         let requests = self.slack.messages().into_iter().rev().filter(|message| message.is_from_bot());
-        let mut requests = requests.filter(|message| has_buttons(message));
+        let mut requests = requests.filter(has_buttons);
         let Some(request) = requests.next() else { return Next::Lines(vec!["there is no request yet".to_owned()]) };
         self.printed = self.slack.messages().len();
         self.slack.react(&self.app, CHANNEL, &request.ts, &self.user_id(), emoji).await;

@@ -22,8 +22,8 @@ use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::{
     ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when,
     find_access, find_back, find_direct, find_ends, find_habits, find_legs, find_now, find_own_arrival, find_recall,
-    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, lines_of,
-    personal_intents, trip_phrases, without_repetition,
+    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, in_plain_words,
+    lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -101,7 +101,7 @@ pub fn offline_model() -> OfflineModel {
 fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .spelling(speech::correct)
-        .completes(|message, _| without_repetition(message))
+        .completes(|message, _| in_plain_words(message))
         .phrases(phrases())
         .kind("outside", outside())
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))

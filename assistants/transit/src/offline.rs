@@ -37,7 +37,7 @@ pub use lines::{AVOIDING_IT, LineRun, group_lines};
 pub use meetings::line_meeting;
 pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
-pub use statements::{find_habits, find_statements, without_repetition};
+pub use statements::{find_habits, find_statements, in_plain_words};
 pub use stations::{find_saved, find_saved_keys, saved_key};
 pub use train_words::{AFTER, FIRST_THERE};
 pub use trips::{ENDS, other_saved, route_intent, to_station, trip_arguments};

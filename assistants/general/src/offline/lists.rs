@@ -37,10 +37,7 @@ pub(super) fn lists(earlier: &[ChatMessage]) -> Vec<List> {
 /// Takes what a message says is done or not needed off the last list: "I have called the plumber", "I don't need the charger after all,
 /// take it off the list".
 fn without_done(text: &str, lists: &mut [List]) {
-    const DONE: [&str; 12] = [
-        "i have",
-        "ive",
-        "i just",
+    const NOT_NEEDED: [&str; 9] = [
         "done with",
         "dont need",
         "do not need",
@@ -49,20 +46,24 @@ fn without_done(text: &str, lists: &mut [List]) {
         "cross it off",
         "take that off",
         "cross off",
-        "already",
+        "already have",
     ];
+    const DONE: [&str; 3] = ["i have", "ive", "i just"];
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let joined = format!(" {} ", words.join(" ").replace(['\'', '’'], ""));
-    let is_done = DONE.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
-    let Some(list) = lists.last_mut().filter(|_| is_done && !is_question(text)) else { return };
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| joined.contains(&format!(" {phrase} ")));
+    let (is_not_needed, is_done) = (says(&NOT_NEEDED), says(&DONE));
+    let Some(list) = lists.last_mut().filter(|_| (is_not_needed || is_done) && !is_question(text)) else { return };
     let stem = |word: &str| word.chars().take(4).collect::<String>();
     let said: Vec<String> = words.iter().map(|word| stem(word)).collect();
     let is_mentioned = |item: &String| {
         let item = Utterance::new(item.as_str());
         let mut own =
             item.words().iter().filter(|word| !is_article(&word.folded)).map(|word| stem(&word.folded)).peekable();
-        own.peek().is_some() && own.all(|word| said.contains(&word))
+        // "I have a question about the tent" does nothing with the tent, while "I have called the plumber" does a task.
+        let is_task = item.words().len() > 1;
+        own.peek().is_some() && (is_not_needed || is_task) && own.all(|word| said.contains(&word))
     };
     if list.items.iter().any(is_mentioned) {
         list.items.retain(|item| !is_mentioned(item));
@@ -304,7 +305,7 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         || is_pair("the", &["list"])
         || is_pair("my", &["list"])
         || is_pair("that", &["list"]);
-    let is_open = is_open_question(&words);
+    let is_open = is_open_question(&words) && was_changed_lately(&lists, earlier);
     let list = named.or(lists.last()).filter(|_| names_list || is_open)?;
     let all = || contents(list);
     if is_open && has(&["last", "first"]) {
@@ -333,6 +334,15 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         true => Some(format!("Yes. {}", all())),
         false => Some(format!("No. {}", all())),
     }
+}
+
+/// How many messages of the user back a list is still what an open question is about.
+const MAX_MESSAGES_SINCE_CHANGE: usize = 5;
+
+fn was_changed_lately(now: &[List], earlier: &[ChatMessage]) -> bool {
+    let mut asked = (0..earlier.len()).rev().filter(|at| earlier[*at].role == Role::User);
+    let start = asked.nth(MAX_MESSAGES_SINCE_CHANGE - 1).unwrap_or_default();
+    lists(&earlier[..start]) != now
 }
 
 /// Whether a question has only words about the list that was spoken of: "so how many now?", "which did I name last?", "what's still to do?"
@@ -449,6 +459,23 @@ mod tests {
                 None => assert_eq!(described, None, "{text}"),
             }
         }
+    }
+
+    #[test]
+    fn what_is_done_or_not_needed_leaves_the_list() {
+        let stated = "To do this week: call the plumber, renew the insurance, tent";
+        let left = |text: &str| lists(&conversation(&[stated, text])).pop().unwrap_or_default().items.len();
+        for (text, expected) in [
+            ("I have called the plumber.", 2),
+            ("I don't need the tent after all, take it off the list", 2),
+            ("I have a question about the tent", 3),
+            ("The plumber was nice", 3),
+        ] {
+            assert_eq!(left(text), expected, "{text}");
+        }
+        let open = |said: &[&str]| describe("So how many now?", &conversation(said), Language::English);
+        assert!(open(&[stated]).is_some_and(|text| text.starts_with("3.")));
+        assert_eq!(open(&[stated, "hi", "my dog is ill", "it rains", "I read a book", "it was good"]), None);
     }
 
     #[test]

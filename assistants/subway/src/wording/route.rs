@@ -27,9 +27,9 @@ fn estimated_arrival(route: &RouteAnswer, train: &TrainArrival) -> Option<Timest
     let rides = network().lines_named(&train.line);
     let stops =
         rides.filter_map(|line| network().ride(&line.id, &first.from_stop, &first.to_stop)).map(|ride| ride.stops());
-    let ride = stops.min().map_or(first.seconds, |stops| stops * SECONDS_A_STOP);
+    let seconds = stops.min().map_or(first.seconds, |stops| stops * SECONDS_A_STOP);
     let rest = i64::from(route.minutes) * 60 - i64::from(first.seconds);
-    Timestamp::from_second(train.at + i64::from(ride) + rest).ok()
+    Timestamp::from_second(train.at + i64::from(seconds) + rest).ok()
 }
 
 /// Names the train that arrives first, of the lines that the user named if any were named.

@@ -64,10 +64,10 @@ fn refers_back(message: &Utterance, at: usize) -> bool {
     at > 0 && message.word(at) == "as" && matches!(message.word(at - 1), "that" | "it" | "this" | "them")
 }
 
-/// Returns a message without what does not change it: "I changed my mind" before a statement, and "remember that as my home station" after
-/// "I live at Astor Place", which says the same again.
+/// Rewords statements and questions about what is saved: without "I changed my mind", without "remember that as my home station" after "I
+/// live at Astor Place", with what is set first, and "where do I live?" as a question for the home station.
 #[must_use]
-pub fn without_repetition(text: &str) -> Option<String> {
+pub fn in_plain_words(text: &str) -> Option<String> {
     let shorter = without_change_of_mind(text).or_else(|| without_second_request(text));
     let meant = with_setting_first(shorter.as_deref().unwrap_or(text)).or_else(|| asked_by_verb(text));
     meant.or(shorter)
@@ -376,7 +376,7 @@ mod tests {
             ("I live at Parkchester, save Bank as my work station", None),
             ("I live at Parkchester", None),
         ] {
-            assert_eq!(without_repetition(text).as_deref(), expected, "{text}");
+            assert_eq!(in_plain_words(text).as_deref(), expected, "{text}");
         }
     }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use threadkeep::dialogue::{Extractor as _, Utterance};
 use threadkeep::{ChatMessage, Role};
-use threadkeep_transit::offline::without_repetition;
+use threadkeep_transit::offline::in_plain_words;
 
 use super::{SPEECH, line_questions, rewording, states, train_questions};
 use crate::lines::line_runs;
@@ -26,7 +26,7 @@ const MAX_CORRECTIONS: usize = 4;
 /// Returns the message to interpret instead of a message; `None` if it can be interpreted as written.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let mut text = without_fillers(message);
-    text = without_repetition(&text).unwrap_or(text);
+    text = in_plain_words(&text).unwrap_or(text);
     for _ in 0..MAX_CORRECTIONS {
         let Some(corrected) = corrected_place(&Utterance::new(text.as_str())) else { break };
         text.replace_range(corrected, "");

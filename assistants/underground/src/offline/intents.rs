@@ -54,20 +54,16 @@ pub(super) fn intents() -> Vec<Intent> {
 
 /// Also looks up how the lines of a trip run, if the message asks for it: "am I all right from Upminster to Tower Hill?"
 fn with_state(route: Intent) -> Intent {
-    let of_tool = |outcome: &Outcome<'_>, tool: &str| {
-        let exchange = outcome.exchanges().iter().rev().find(|exchange| exchange.call.name == tool)?;
-        exchange.value().as_str().map(str::to_owned)
-    };
     route
         .slot(Slot::optional("trouble", "trouble"))
-        .then_calls("get_line_status", move |outcome| {
+        .then_calls("get_line_status", |outcome| {
             outcome.slots().get("trouble")?;
-            let lines = lines_of_route(&of_tool(outcome, "get_route")?);
+            let lines = lines_of_route(&all_texts(outcome, "get_route"));
             (!lines.is_empty()).then(|| json!({"lines": lines.join(",")}))
         })
-        .says_first(move |outcome| {
-            let (route, state) = (of_tool(outcome, "get_route")?, of_tool(outcome, "get_line_status")?);
-            Some(format!("{state}\n\n{route}"))
+        .says_first(|outcome| {
+            let state = all_texts(outcome, "get_line_status");
+            (!state.is_empty()).then(|| format!("{state}\n\n{}", all_texts(outcome, "get_route")))
         })
 }
 
@@ -421,9 +417,7 @@ fn first_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
 
 /// Makes the lines of a route available to follow-ups such as "is it delayed?" and "avoiding it".
 fn ridden_lines(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
-    let route = outcome.exchanges().iter().rev().find(|exchange| exchange.call.name == "get_route");
-    let lines =
-        lines_of_route(route.and_then(|route| route.value().as_str().map(str::to_owned)).unwrap_or_default().as_str());
+    let lines = lines_of_route(&all_texts(outcome, "get_route"));
     let Some(first) = lines.first() else { return Vec::new() };
     vec![
         ("lines".to_owned(), Choice::new(json!(lines), "the lines of the route")),

@@ -10,11 +10,9 @@ use crate::evidence::sentences;
 /// The minimum number of amounts of a total.
 const MIN_AMOUNTS: usize = 2;
 /// Verbs of statements with an amount.
-const STATING: [&str; 14] = [
-    "paid", "spent", "cost", "costs", "bought", "pay", "spend", "was", "were", "came", "charged", "owe", "gave", "put",
-];
-/// Those of them that state an amount only after another one: "the ladder, that was 89".
-const CONTINUING: [&str; 4] = ["was", "were", "came", "put"];
+const STATING: [&str; 9] = ["paid", "spent", "cost", "costs", "bought", "pay", "spend", "charged", "owe"];
+/// Verbs that state an amount only after another one, directly before the number: "the ladder, that was 89".
+const CONTINUING: [&str; 3] = ["was", "were", "came"];
 
 /// An amount that the user stated.
 #[derive(Debug, PartialEq)]
@@ -71,9 +69,12 @@ fn read(sentence: &str, amounts: &mut Vec<Amount>) {
         }
         [only] => {
             let continues = !amounts.is_empty();
-            let states = words
-                .iter()
-                .any(|word| STATING.contains(&word.as_str()) && (continues || !CONTINUING.contains(&word.as_str())));
+            let at = words.iter().position(|word| word == only).unwrap_or_default();
+            // "Was born in 1980" states no amount.
+            let is_direct =
+                words[..at].iter().rev().find(|word| !matches!(word.as_str(), "to" | "only" | "just" | "about"));
+            let states = words.iter().any(|word| STATING.contains(&word.as_str()))
+                || continues && is_direct.is_some_and(|word| CONTINUING.contains(&word.as_str()));
             let is_fragment = continues
                 && matches!(words.first().map(String::as_str), Some("and" | "also" | "plus"))
                 && has(&["for"]);
@@ -82,7 +83,7 @@ fn read(sentence: &str, amounts: &mut Vec<Amount>) {
             let same = amounts.iter_mut().rev().find(|amount| {
                 words
                     .iter()
-                    .any(|word| word.len() > 3 && !STATING.contains(&word.as_str()) && amount.words.contains(word))
+                    .any(|word| word.len() > 4 && !STATING.contains(&word.as_str()) && amount.words.contains(word))
             });
             match same.filter(|_| is_correction) {
                 Some(amount) => amount.value.clone_from(only),
@@ -117,6 +118,8 @@ mod tests {
     fn other_numbers_are_not_added() {
         assert_eq!(total_of(&["I paid 48.50 for paint"], "What have I spent so far?"), None);
         assert_eq!(total_of(&["I was born in 1980", "My house number is 12"], "What is the total?"), None);
+        let said = ["I paid 5", "My father was born in 1950", "and 6 for tea"];
+        assert_eq!(total_of(&said, "What have I spent so far?").as_deref(), Some("5+6"));
         assert_eq!(total_of(&["What is 3 times 4?", "I paid 5", "I paid 6"], "What is the total?"), None);
     }
 }

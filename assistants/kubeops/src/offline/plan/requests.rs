@@ -13,7 +13,7 @@ const MAX_CHANGES: usize = 4;
 
 /// Requests of several changes in one message, each with its own object: "scale web to 4 and restart api". `None` for other messages.
 pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
-    if let Some(next) = command_lines(message, conversation) {
+    if let Some(next) = command_lines(message, conversation, lexicon) {
         return Some(next);
     }
     let whole = read(message, lexicon);
@@ -56,34 +56,28 @@ pub(super) fn several(message: &str, conversation: &Conversation, lexicon: &Lexi
     Some(all_of(readings, conversation))
 }
 
-/// Several command lines of kubectl, one below the other. If one of them cannot be requested, none is. A shell's separators are not read.
-fn command_lines(message: &str, conversation: &Conversation) -> Option<Next> {
+/// Several command lines of kubectl, one below the other, that change something. If one of them cannot be requested, none is. A shell's
+/// separators are not read.
+fn command_lines(message: &str, conversation: &Conversation, lexicon: &Lexicon) -> Option<Next> {
     let lines: Vec<&str> =
         message.split([';', '\n', '&', '|']).map(str::trim).filter(|line| !line.is_empty()).collect();
     let is_command = |line: &&str| line.to_lowercase().starts_with("kubectl ");
     if !(2..=MAX_CHANGES).contains(&lines.len()) || !lines.iter().all(is_command) {
         return None;
     }
+    let readings: Vec<Reading> = lines.iter().map(|line| read(line, lexicon)).collect();
+    let is_change = |reading: &&Reading| reading.verb.is_some_and(|verb| !verb.is_read()) && reading.act.is_none();
+    let changes = readings.iter().filter(is_change).count();
+    if changes == 0 {
+        return None;
+    }
     if message.contains([';', '&', '|']) {
         return Some(reply("I requested nothing: I do not run a shell. Please send one command per line."));
     }
-    let mut commands = Vec::new();
-    for line in lines {
-        match next_step(line, conversation) {
-            Next::Run(found) => commands.extend(found),
-            Next::Reply(text) if conversation.steps.is_empty() => {
-                return Some(reply(format!("I requested nothing, because of `{line}`: {text}")));
-            }
-            answer @ Next::Reply(_) => return Some(answer),
-        }
+    if changes < readings.len() {
+        return Some(reply("I requested nothing: please send commands that do not change anything on their own."));
     }
-    let reads = commands.iter().filter(|command| command.verb.is_read()).count();
-    if reads > 0 && reads < commands.len() {
-        return Some(reply(
-            "I requested nothing: please send the commands that read and those that change one at a time.",
-        ));
-    }
-    Some(Next::Run(commands))
+    Some(all_of(readings, conversation))
 }
 
 /// "Restart waf, and tell me the gateway image": a change of one object, and a question about another. The answer follows the decision

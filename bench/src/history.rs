@@ -15,7 +15,7 @@ use indicatif::ProgressBar;
 use serde::de::IgnoredAny;
 use serde_json::{Value, json};
 
-use crate::measure::{cpu_seconds_of, resident_kib};
+use crate::measure::{cpu_seconds_of, program, resident_kib};
 use crate::texts::Language;
 use sessions::{MIX, marker};
 
@@ -44,11 +44,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
-    let binary = match &args.binary {
-        Some(binary) => binary.clone(),
-        None => std::env::current_exe()?.with_file_name("threadkeep"),
-    };
-    ensure!(binary.is_file(), "{} not found; build threadkeep-cli, or pass --binary", binary.display());
+    let binary = program(args.binary.as_deref())?;
     let temporary = tempfile::tempdir()?;
     let folder = args.folder.clone().unwrap_or_else(|| temporary.path().to_owned());
     let machine = Machine { binary, home: folder.join("home"), store: folder.join("history.db") };

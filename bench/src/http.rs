@@ -9,7 +9,7 @@ pub(crate) mod floor;
 mod load;
 mod reads;
 mod report;
-mod server_process;
+pub(crate) mod server_process;
 mod sockets;
 mod start;
 mod turns;
@@ -22,7 +22,7 @@ use anyhow::{Context, Result, ensure};
 use threadkeep_core::ThreadId;
 
 use crate::engine::{Engine, draft};
-use crate::measure::{BusyDisk, Disk};
+use crate::measure::{BusyDisk, Disk, program};
 use crate::texts::Language;
 use report::Row;
 
@@ -99,7 +99,7 @@ struct Bench<'a> {
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-http-").tempdir_in(&args.folder)?;
     let pool = Arc::new(Language::new(1).pool(TEXT_BYTES));
-    let (binary, disk) = (binary(args)?, Disk::of(folder.path(), args.busy_disk)?);
+    let (binary, disk) = (program(args.binary.as_deref())?, Disk::of(folder.path(), args.busy_disk)?);
     let mut bench = Bench { args, binary, folder, disk, pool, rows: Vec::new() };
     let mut aborted = Vec::new();
     for workload in ALL.into_iter().filter(|workload| args.only.is_empty() || args.only.contains(workload)) {
@@ -122,21 +122,10 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn binary(args: &Args) -> Result<PathBuf> {
-    let sibling = || Ok::<_, anyhow::Error>(std::env::current_exe()?.with_file_name("threadkeep"));
-    let binary = args.binary.clone().map_or_else(sibling, Ok)?;
-    ensure!(
-        binary.is_file(),
-        "{} not found; build it with `cargo build --release -p threadkeep-cli`, or pass --binary",
-        binary.display()
-    );
-    Ok(binary)
-}
-
 /// Threads of one user, in a store that is closed.
-struct Seeded {
-    store: PathBuf,
-    threads: Vec<ThreadId>,
+pub(crate) struct Seeded {
+    pub(crate) store: PathBuf,
+    pub(crate) threads: Vec<ThreadId>,
 }
 
 impl Bench<'_> {

@@ -28,6 +28,7 @@ mod rides;
 mod run;
 mod serve;
 mod session;
+mod slack;
 mod summaries;
 mod tesis;
 mod texts;
@@ -63,6 +64,8 @@ enum Command {
     Redis(redis::Args),
     /// Measure the HTTP server, compared with a route that returns fixed bytes and with the library
     Http(http::Args),
+    /// Measure how soon the server acknowledges events of Slack, and its memory with many channels
+    Slack(slack::Args),
     /// Kill a process with writers repeatedly, and check that no acknowledged turn is lost
     Kill(kill::Args),
     /// Rebuild files as a power cut could leave them, and check that no acknowledged turn is lost
@@ -119,6 +122,7 @@ fn main() -> Result<()> {
         Command::PostgresKill(args) => runtime.block_on(postgres::kill::run(&args)),
         Command::Redis(args) => runtime.block_on(redis::run(&args)),
         Command::Http(args) => runtime.block_on(http::run(&args)),
+        Command::Slack(args) => runtime.block_on(slack::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),
         Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use threadkeep_memory::SearchOptions;
 
 use crate::engine::Engine;
-use crate::measure::percentile_ms;
+use crate::measure::{percentile_ms, program};
 use crate::random::Random;
 use crate::texts::Language;
 use crate::typing::{TEXT_BYTES, open_filled, ratio};
@@ -40,11 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let binary = match &args.binary {
-        Some(binary) => binary.clone(),
-        None => std::env::current_exe()?.with_file_name("threadkeep"),
-    };
-    ensure!(binary.is_file(), "{} not found; build threadkeep-cli, or pass --binary", binary.display());
+    let binary = program(args.binary.as_deref())?;
     std::fs::create_dir_all(&args.folder)?;
     let language = Language::new(1);
     let engine = open_filled(&args.folder, args.messages, &language).await?;

@@ -2,10 +2,10 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use serde::Serialize;
 
 /// Maximum duration of a sync of 4 KiB. If it takes longer, another process is using the disk.
@@ -156,6 +156,20 @@ impl Disk {
         self.file.sync_data()?;
         Ok(began.elapsed().as_secs_f64())
     }
+}
+
+/// Returns the path of the program to measure; default: `threadkeep` in the folder of this program.
+pub(crate) fn program(given: Option<&Path>) -> Result<PathBuf> {
+    let program = match given {
+        Some(given) => given.to_owned(),
+        None => std::env::current_exe()?.with_file_name("threadkeep"),
+    };
+    ensure!(
+        program.is_file(),
+        "{} not found; build it with `cargo build --release -p threadkeep-cli`, or pass --binary",
+        program.display()
+    );
+    Ok(program)
 }
 
 /// Waits until a process has been idle for half a second, so that its background work does not affect the next measurement.

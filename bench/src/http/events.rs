@@ -30,7 +30,7 @@ type ReceivedChange = (u64, Instant);
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let seeded = bench.seed("events", 1, 1).await?;
     let thread = seeded.threads[0].to_string();
-    let server = ServerProcess::start(bench, &seeded, &[]).await?;
+    let server = ServerProcess::start(&bench.binary, &seeded, &[]).await?;
     for (transport, name) in [(Transport::ServerSentEvents, "server-sent events"), (Transport::WebSocket, "WebSockets")]
     {
         let mut latencies = measure(bench, &server, &thread, transport).await?;

@@ -32,13 +32,13 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
 }
 
 /// The floor, as a separate process like the server. It is killed when this value is dropped.
-pub(super) struct Floor {
+pub(crate) struct Floor {
     child: Child,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
 }
 
 impl Floor {
-    pub(super) fn start(body: &[u8], file: &Path) -> Result<Self> {
+    pub(crate) fn start(body: &[u8], file: &Path) -> Result<Self> {
         std::fs::write(file, body)?;
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("http-floor").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());

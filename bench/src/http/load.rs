@@ -15,7 +15,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let seeded = bench.seed("load", THREADS, MESSAGES).await?;
-    let server = ServerProcess::start(bench, &seeded, &[]).await?;
+    let server = ServerProcess::start(&bench.binary, &seeded, &[]).await?;
     let mut connection = server.connect().await?;
     // Loads the token table first, since that is a one-time cost.
     let path = format!("/v1/threads/{}/context", seeded.threads[0]);

@@ -40,8 +40,8 @@ const READ_REQUESTS: [ReadRequest; 2] = [
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let uncached = bench.seed("uncached", THREADS, MESSAGES).await?;
     let cached = bench.seed("cached", THREADS, MESSAGES).await?;
-    let uncached_server = ServerProcess::start(bench, &uncached, &[("THREADKEEP_TAIL_BYTES", "0")]).await?;
-    let cached_server = ServerProcess::start(bench, &cached, &[]).await?;
+    let uncached_server = ServerProcess::start(&bench.binary, &uncached, &[("THREADKEEP_TAIL_BYTES", "0")]).await?;
+    let cached_server = ServerProcess::start(&bench.binary, &cached, &[]).await?;
     for request in &READ_REQUESTS {
         let (uncached_target, cached_target) = (
             Target { seeded: &uncached, server: &uncached_server },

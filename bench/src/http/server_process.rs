@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use super::Seeded;
 use super::client::Connection;
-use super::{Bench, Seeded};
 use crate::measure::{resident_kib, until_idle};
 
 /// Timeout of the server's start and shutdown.
@@ -18,9 +18,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
 /// A running server. The process is killed when this value is dropped.
-pub(super) struct ServerProcess {
+pub(crate) struct ServerProcess {
     child: Child,
-    pub(super) address: SocketAddr,
+    pub(crate) address: SocketAddr,
     pub(super) key: String,
     /// Time from the start of the process to the first successful response of `/ready`.
     pub(super) ready_after: Duration,
@@ -28,13 +28,13 @@ pub(super) struct ServerProcess {
 
 impl ServerProcess {
     /// Creates an API key and starts a server. Its environment consists of `HOME` and `variables`.
-    pub(super) async fn start(bench: &Bench<'_>, seeded: &Seeded, variables: &[(&str, &str)]) -> Result<Self> {
+    pub(crate) async fn start(binary: &Path, seeded: &Seeded, variables: &[(&str, &str)]) -> Result<Self> {
         let folder = seeded.folder()?;
-        let key = create_key(&bench.binary, seeded)?;
+        let key = create_key(binary, seeded)?;
         // If another process takes the port before the server does, the server fails to start.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let log = File::create(folder.join("log"))?;
-        let mut command = command(&bench.binary, seeded)?;
+        let mut command = command(binary, seeded)?;
         command.arg("serve").arg("--listen").arg(address.to_string()).envs(variables.iter().copied());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let began = Instant::now();
@@ -73,7 +73,7 @@ impl ServerProcess {
     }
 
     /// Waits until the server has finished background work, such as indexing.
-    pub(super) async fn settle(&self) -> Result<()> {
+    pub(crate) async fn settle(&self) -> Result<()> {
         until_idle(self.child.id()).await
     }
 
@@ -81,12 +81,12 @@ impl ServerProcess {
         Ok(self.resident_bytes()? / 1e6)
     }
 
-    pub(super) fn resident_bytes(&self) -> Result<f64> {
+    pub(crate) fn resident_bytes(&self) -> Result<f64> {
         Ok(resident_kib(self.child.id())?.0 as f64 * 1024.0)
     }
 
     /// Stops the server with SIGTERM, and waits for its graceful shutdown.
-    pub(super) fn stop(mut self) -> Result<()> {
+    pub(crate) fn stop(mut self) -> Result<()> {
         let status = Command::new("kill").arg(self.child.id().to_string()).status()?;
         ensure!(status.success(), "sending SIGTERM to the server failed");
         let began = Instant::now();

@@ -16,7 +16,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let count = bench.args.sockets;
     let seeded = bench.seed("sockets", count, 1).await?;
     for is_subscribed in [false, true] {
-        let server = ServerProcess::start(bench, &seeded, &[]).await?;
+        let server = ServerProcess::start(&bench.binary, &seeded, &[]).await?;
         let threads: Vec<Option<String>> =
             seeded.threads.iter().map(|thread| is_subscribed.then(|| thread.to_string())).collect();
         drop(open(&server, &threads[..WARM_UP.min(count)]).await?);

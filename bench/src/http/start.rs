@@ -15,7 +15,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let seeded = bench.seed("start", THREADS, MESSAGES).await?;
     let (mut ready, mut before, mut after, mut after_both) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for _ in 0..bench.args.trials {
-        let server = ServerProcess::start(bench, &seeded, &[]).await?;
+        let server = ServerProcess::start(&bench.binary, &seeded, &[]).await?;
         ready.push(server.ready_after.as_secs_f64() * 1e3);
         let mut connection = server.connect().await?;
         // Typical reads, without token counts.

@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let seeded = bench.seed("turns", 1, 1).await?;
     let library = Engine::sqlite(&bench.folder.path().join("library.db"))?;
-    let server = ServerProcess::start(bench, &seeded, &[]).await?;
+    let server = ServerProcess::start(&bench.binary, &seeded, &[]).await?;
     let grow = GROW_SECONDS.min(bench.args.seconds * 2);
     by_library(bench, &library, "grown", grow).await?;
     by_server(bench, &server, "grown", grow).await?;

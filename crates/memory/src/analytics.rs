@@ -35,7 +35,8 @@ pub struct Analytics {
     pub agents: BTreeMap<String, u64>,
     /// Number of messages by the model that wrote them.
     pub models: BTreeMap<String, u64>,
-    /// Number of turns. A turn is one or more user messages followed by an answer.
+    /// Number of answered turns. A turn is one or more user messages followed by an answer: an assistant message that neither
+    /// calls tools nor requests approvals.
     pub turns: u64,
     /// Total number of tokens that models read.
     pub input_tokens: u64,

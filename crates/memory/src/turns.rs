@@ -27,7 +27,11 @@ mod waiter;
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use closing::{close, interrupt};
 pub use completion::{Completion, Interrupted, LockResult};
-pub use drafts::{TEXT_BYTES, encoded_bytes, error_result_draft, limit_text, metadata, notice_draft, without_nul};
+pub(crate) use drafts::is_answer;
+pub use drafts::{
+    TEXT_BYTES, approval_notice_draft, encoded_bytes, error_result_draft, limit_text, metadata, notice_draft,
+    without_nul,
+};
 pub use drivers::{Driver, LEASE, LEASE_RENEWAL_INTERVAL, is_alive, is_driving, lease_until};
 pub use queries::{
     InterruptedTurn, RunningTurn, approval_id, ended_turn_id, find_approval, find_ended_turn, find_running_turn,

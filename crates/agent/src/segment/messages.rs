@@ -3,7 +3,7 @@
 use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
 use threadkeep_memory::Draft;
-use threadkeep_memory::turns::{error_result_draft, metadata, notice_draft};
+use threadkeep_memory::turns::{approval_notice_draft, error_result_draft, metadata, notice_draft};
 
 use crate::bounded::{bound_name, limit_text, storable, storable_call, storable_source};
 use crate::executor::EffectExecutor;
@@ -57,10 +57,8 @@ pub(super) fn waiting_drafts(executor: &EffectExecutor<'_>, run_state: &RunState
     let pending: Vec<&Approval> = pending.filter(|approval| approval.state == ApprovalState::Pending).collect();
     let previews: Vec<&str> = pending.iter().map(|approval| approval.preview.as_str()).collect();
     let reply = executor.assistant.approval_reply(&previews);
-    let mut draft = notice_draft(&run_state.record.turn, &reply);
-    let ids = pending.iter().map(|approval| Value::String(approval.id.clone())).collect();
-    draft.content.metadata.insert("approvals".to_owned(), Value::Array(ids));
-    drafts.push(draft);
+    let ids = pending.iter().map(|approval| approval.id.as_str());
+    drafts.push(approval_notice_draft(&run_state.record.turn, &reply, ids));
     (drafts, reply)
 }
 

@@ -3,6 +3,7 @@ use std::collections::{HashMap, HashSet};
 use threadkeep_core::{Message, Role, Source, Usage};
 
 use super::{Analytics, Durations};
+use crate::turns::is_answer;
 
 /// Accumulates statistics, one message at a time.
 #[derive(Debug, Default)]
@@ -47,7 +48,9 @@ impl Tally {
         match content.role {
             Role::User => self.has_question = true,
             Role::Assistant => {
-                self.analytics.turns += u64::from(std::mem::take(&mut self.has_question));
+                if is_answer(content) {
+                    self.analytics.turns += u64::from(std::mem::take(&mut self.has_question));
+                }
                 self.add_sources(&content.sources);
             }
             Role::System | Role::Tool => {}

@@ -16,6 +16,24 @@ pub fn notice_draft(turn_id: &str, text: &str) -> Draft {
     draft
 }
 
+/// The metadata key of the approvals that a notice requests.
+const APPROVALS: &str = "approvals";
+
+/// Creates the notice of a turn that waits for the approvals with these ids.
+#[must_use]
+pub fn approval_notice_draft<'a>(turn_id: &str, text: &str, approvals: impl IntoIterator<Item = &'a str>) -> Draft {
+    let mut draft = notice_draft(turn_id, text);
+    let ids = approvals.into_iter().map(|id| Value::String(id.to_owned())).collect();
+    draft.content.metadata.insert(APPROVALS.to_owned(), Value::Array(ids));
+    draft
+}
+
+/// Whether a message ends a turn: an assistant message that neither calls tools nor requests approvals.
+pub(crate) fn is_answer(content: &Content) -> bool {
+    let calls_tools = content.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    content.role == Role::Assistant && !calls_tools && !content.metadata.contains_key(APPROVALS)
+}
+
 /// Creates a message with an error result for a tool call that never received a result.
 #[must_use]
 pub fn error_result_draft(turn_id: &str, call_id: &str, output: &str) -> Draft {

@@ -1,4 +1,6 @@
-use threadkeep_core::{Content, Map, Role, Source, Usage};
+use serde_json::json;
+use threadkeep_core::{Content, JsonText, Map, Part, Role, Source, ToolCall, Usage};
+use threadkeep_memory::turns::approval_notice_draft;
 use threadkeep_memory::{AppendOptions, Draft, Durations, ThreadSelection};
 
 use super::test_env::{TestEnv, acme, ana, ben, on_all_stores};
@@ -86,4 +88,29 @@ async fn analytics_include_all_pages() {
     let analytics = env.memory.analytics(&ana(), ThreadSelection::All).await.unwrap();
     assert_eq!((analytics.threads, analytics.messages, analytics.turns), (1_101, 2_997, 0));
     assert_eq!(analytics.durations, None);
+}
+
+/// A message that calls a tool, and the notice of a turn that waits for an approval, are not answers.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_for_an_approval_is_counted_once_it_is_answered() {
+    on_all_stores(async |env: TestEnv| {
+        let (memory, thread) = (&env.memory, env.open_thread().await);
+        let turns = async || memory.analytics(&ana(), ThreadSelection::Thread(thread)).await.unwrap().turns;
+        let call = ToolCall {
+            id: "call-1".to_owned(),
+            name: "delete".to_owned(),
+            arguments: JsonText::of(&json!({})).unwrap(),
+        };
+        let mut asks = Content::text(Role::Assistant, "I delete it.");
+        asks.parts.push(Part::ToolCall(call));
+        let waiting = approval_notice_draft("turn-1", "This needs an approval.", ["approval-1"]);
+        for draft in [Draft::user("delete it"), Draft::new(asks), waiting] {
+            memory.append(&ana(), thread, draft).await.unwrap();
+            assert_eq!(turns().await, 0);
+        }
+        memory.append(&ana(), thread, Draft::user("Approved")).await.unwrap();
+        memory.append(&ana(), thread, Draft::new(Content::text(Role::Assistant, "It is deleted."))).await.unwrap();
+        assert_eq!(turns().await, 1);
+    })
+    .await;
 }

@@ -272,6 +272,7 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
         (own, Language::Spanish) => Some(format!("{NOTED_IN_SPANISH} Dijiste: “{own}”")),
     };
     noted()
+        .or_else(|| quoting::picked(&text, turn.earlier()))
         .or_else(|| results::describe(&text, turn.earlier(), language))
         .or_else(|| lists::describe(&text, turn.earlier(), language))
         .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.earlier())?)))

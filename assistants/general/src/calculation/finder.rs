@@ -243,11 +243,31 @@ impl Parser<'_> {
         Some(expression)
     }
 
+    /// Parses the rest of "3/8 of 720" after its first number.
+    fn fraction_of(&mut self, numerator: &str, depth: usize) -> Option<String> {
+        let at = |offset: usize| self.tokens.get(self.at + offset).map(|placed| &placed.token);
+        let (Some(Token::Operator('/')), Some(Token::Number(denominator)), Some(Token::Of)) = (at(0), at(1), at(2))
+        else {
+            return None;
+        };
+        let (denominator, before) = (denominator.clone(), self.at);
+        self.at += 3;
+        let Some(whole) = self.operand(depth) else {
+            self.at = before;
+            return None;
+        };
+        self.operations += 2;
+        Some(format!("({numerator}/{denominator}*{whole})"))
+    }
+
     fn operand(&mut self, depth: usize) -> Option<String> {
         let operand = match self.token()?.clone() {
             Token::Number(number) => {
                 self.at += 1;
-                number
+                match self.fraction_of(&number, depth) {
+                    Some(part) => return Some(part),
+                    None => number,
+                }
             }
             Token::Operator('-') if matches!(self.tokens.get(self.at + 1)?.token, Token::Number(_)) => {
                 self.at += 1;
@@ -412,6 +432,7 @@ mod tests {
             ("cuánto es 100 dividido entre 8", "12.5"),
             ("2^10", "1024"),
             ("suma 3, 4 y 5", "12"),
+            ("whats 3/8 of 720", "270"),
         ] {
             let found = find(text).unwrap_or_else(|| panic!("nothing found in {text}"));
             assert_eq!(evaluate(&found.1).map(formatted).as_deref(), Ok(result), "{text}: {}", found.1);

@@ -29,7 +29,7 @@ pub(super) fn complete(text: &str, earlier: &[ChatMessage]) -> Option<String> {
 }
 
 /// Words that a calculation may begin with.
-const FILLERS: [&str; 40] = [
+const FILLERS: [&str; 42] = [
     "oops",
     "no",
     "sorry",
@@ -37,6 +37,8 @@ const FILLERS: [&str; 40] = [
     "meant",
     "mean",
     "and",
+    "n",
+    "okay",
     "then",
     "now",
     "ok",
@@ -103,11 +105,9 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
         } else if (first.is(&["plus"]) || is_on_top(&items)) && count == 1 && items.len() <= MAX_ADDED_WORDS {
             let first = Item::Word("plus".to_owned());
             let added = items.iter().rev().find(|item| matches!(item, Item::Number(_)))?.clone();
-            let is_share = items.iter().any(|item| item.is(&["percent"]));
-            if !is_share {
-                items = vec![Item::Number(last.clone()), first, added];
-                refers = true;
-            }
+            let share = items.iter().find(|item| item.is(&["percent"])).cloned();
+            items = [Item::Number(last.clone()), first, added].into_iter().chain(share).collect();
+            refers = true;
         }
     }
     let start = items.iter().position(|item| !item.is(&FILLERS) && !item.is(&[","]))?;
@@ -182,7 +182,20 @@ fn starts_with_question(text: &str) -> bool {
 /// Whether words name an operation that nothing else means.
 fn is_math(items: &[Item]) -> bool {
     items.iter().any(|item| {
-        item.is(&["power", "root", "sqrt", "squared", "cubed", "times", "percent", "percentage", "twice", "triple"])
+        item.is(&[
+            "power",
+            "root",
+            "sqrt",
+            "square",
+            "cube",
+            "squared",
+            "cubed",
+            "times",
+            "percent",
+            "percentage",
+            "twice",
+            "triple",
+        ])
     })
 }
 
@@ -200,6 +213,12 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
             (None, [.., one, other]) => difference(&one.result, &other.result),
             _ => None,
         };
+    }
+    // "What is the difference?"
+    if words == ["difference"] || words == ["diferencia"] {
+        let pair =
+            numbers.group(2).map(|group| (group[0].clone(), group[1].clone())).or_else(|| numbers.replies.clone())?;
+        return difference(&pair.0, &pair.1);
     }
     let is_total =
         |word: &&str| matches!(*word, "together" | "altogether" | "total" | "combined" | "everything" | "sum" | "add");
@@ -316,6 +335,15 @@ mod tests {
             ("My wage is 2000. what's 10% of my wage?", Some("10/100*2000")),
             ("add the fee of 5 to that", Some("30+5")),
             ("take 20% off", Some("30*(1-20/100)")),
+            ("take 15% off that one", Some("30*(1-15/100)")),
+            ("plus 19% vat", Some("(30)*(1+19/100)")),
+            ("n half of that", Some("30/2")),
+            ("what is the sum of the last two results?", Some("24+30")),
+            ("96 is what percent of 160?", Some("96/160*100")),
+            ("and the square of 15?", Some("15^2")),
+            ("sorry, it should be 7 instead of 6", Some("24+7")),
+            ("not 24 but 25", Some("25+6")),
+            ("what's the difference?", Some("30-24")),
             ("Plus a taxi for 15.", Some("30+15")),
             ("oops, I meant 90 / 5", Some("90/5")),
             ("how much more is that than the first one?", Some("30-24")),

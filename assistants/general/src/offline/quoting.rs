@@ -4,7 +4,10 @@ use std::collections::HashSet;
 
 use threadkeep::agent::DynamicContext;
 use threadkeep::core::text::Language;
+use threadkeep::dialogue::Utterance;
+use threadkeep::{ChatMessage, Role};
 
+use super::results::ordinal;
 use crate::evidence::heading::Heading;
 use crate::evidence::question::Question;
 use crate::evidence::{Candidate, answers, contains_topic, matches_word, missing_words};
@@ -129,6 +132,30 @@ pub(super) fn origin(heading: &str, language: Language, is_list: bool) -> String
 pub(super) fn quoted_texts(answer: &str) -> String {
     let parts = answer.split('“').skip(1).filter_map(|rest| rest.split('”').next());
     parts.collect::<Vec<_>>().join(". ")
+}
+
+/// Returns one of several quotations of the last answer: "the second one". After it, "and the other one?" is the other of two.
+pub(super) fn picked(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const FILLERS: [&str; 9] = ["and", "the", "one", "i", "mean", "meant", "what", "about", "please"];
+    let message = Utterance::new(text);
+    let words: Vec<&str> =
+        message.words().iter().map(|word| word.folded.as_str()).filter(|word| !FILLERS.contains(word)).collect();
+    let [word] = words[..] else { return None };
+    let replies = earlier.iter().rev().filter(|message| message.role == Role::Assistant);
+    let mut replies = replies.map(ChatMessage::plain_text).filter(|reply| !reply.is_empty()).map(quotations);
+    let last = replies.next().filter(|last| !last.is_empty())?;
+    if word == "other" {
+        let all = replies.next().filter(|all| all.len() == 2 && last.len() == 1)?;
+        return all.into_iter().find(|line| quoted_texts(line) != quoted_texts(&last[0]));
+    }
+    let position = ordinal(word, last.len()).filter(|_| last.len() > 1)?;
+    last.into_iter().nth(position)
+}
+
+/// Returns the lines of an answer that quote, without the numbers of their sources, which belong to that answer.
+fn quotations(reply: String) -> Vec<String> {
+    let lines = reply.lines().filter(|line| line.contains('“'));
+    lines.map(|line| line.rsplit_once(" [").map_or(line, |(text, _)| text).to_owned()).collect()
 }
 
 /// Formats `2026-05-03` as `3 May 2026`.

@@ -73,7 +73,7 @@ const NOUNS: [&str; 24] = [
 /// Returns the position to which an ordinal refers in a list of a length; `None` if the word is no ordinal.
 pub(super) fn ordinal(word: &str, length: usize) -> Option<usize> {
     const ORDINALS: [&[&str]; 10] = [
-        &["first", "1st", "original", "primer", "primero", "primera"],
+        &["first", "1st", "original", "beginning", "primer", "primero", "primera"],
         &["second", "2nd", "segundo", "segunda"],
         &["third", "3rd", "tercer", "tercero", "tercera"],
         &["fourth", "4th", "cuarto", "cuarta"],
@@ -141,7 +141,9 @@ pub(super) fn reference_at(words: &[&str], start: usize, length: usize) -> Optio
 }
 
 /// Words that a question for results may contain beside references and nouns.
-const QUESTION_WORDS: [&str; 66] = [
+const QUESTION_WORDS: [&str; 68] = [
+    "at",
+    "pls",
     "or",
     "proper",
     "real",
@@ -260,7 +262,8 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     let asks = matches!(
         message.word(0),
         "what" | "whats" | "which" | "and" | "list" | "show" | "give" | "remind" | "cual" | "cuales" | "dime" | "y"
-    ) || text.trim_end().ends_with('?');
+    ) || text.trim_end().ends_with('?')
+        || matches!(message.word(words - 1), "again" | "please" | "pls");
     // "The results" without an ordinal are all of them; "what is the answer" asks about something else.
     let lists = message.words().iter().any(|word| word.folded.starts_with("result") && word.folded.ends_with('s'))
         || extreme.is_some();

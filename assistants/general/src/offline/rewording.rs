@@ -9,6 +9,7 @@ use crate::evidence::asks_to_forget;
 /// Returns the question or request that a message amounts to, if it is not phrased as one.
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
+        .or_else(|| day_beside(message, earlier))
         .or_else(|| question_about_preference(message))
         .or_else(|| statement_after_note_that(message))
         .or_else(|| request_after_remark(message))
@@ -41,6 +42,27 @@ fn repeated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
         .collect();
     let asked = earlier.iter().rev().find(|message| message.role == Role::User)?.plain_text();
     REPEATS.contains(&words.join(" ").as_str()).then_some(asked)
+}
+
+/// Returns the previous question about the next or the previous day: "and the day after?" after "what did I do on Tuesday?"
+fn day_beside(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const DAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+    const FILLERS: [&str; 8] = ["and", "what", "about", "on", "the", "that", "how", "then"];
+    let words: Vec<String> = Utterance::new(message).words().iter().map(|word| word.folded.clone()).collect();
+    let meant: Vec<&str> = words.iter().map(String::as_str).filter(|word| !FILLERS.contains(word)).collect();
+    let step = match meant[..] {
+        ["day", "after"] | ["next", "day"] | ["following", "day"] => 1,
+        ["day", "before"] | ["previous", "day"] => DAYS.len() - 1,
+        _ => return None,
+    };
+    let asked = earlier.iter().rev().find(|message| message.role == Role::User)?.plain_text();
+    let question = Utterance::new(asked.clone());
+    let (word, day) = question
+        .words()
+        .iter()
+        .find_map(|word| Some((word, DAYS.iter().position(|day| day.to_lowercase() == word.folded)?)))?;
+    let moved = DAYS[(day + step) % DAYS.len()];
+    Some(format!("{}{moved}{}", &asked[..word.span.start], &asked[word.span.end..]))
 }
 
 /// Returns the complete question for "my favourite colour?"
@@ -262,6 +284,18 @@ mod tests {
         {
             assert_eq!(reworded(message, &question).as_deref(), Some(meant), "{message}");
             assert_eq!(reworded(message, &statement), None, "{message}");
+        }
+    }
+
+    #[test]
+    fn the_next_day_is_the_one_after_the_day_of_the_question() {
+        let question = [ChatMessage::text(Role::User, "What did I do on Sunday?")];
+        for (message, meant) in [
+            ("And the day after?", Some("What did I do on Monday?")),
+            ("and the previous day", Some("What did I do on Saturday?")),
+            ("the day after tomorrow", None),
+        ] {
+            assert_eq!(reworded(message, &question).as_deref(), meant, "{message}");
         }
     }
 

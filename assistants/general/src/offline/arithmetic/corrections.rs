@@ -58,6 +58,9 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
         let are_numbers = [one, other].iter().all(|number| number.parse::<f64>().is_ok());
         return are_numbers.then(|| format!("{other}{sign}{one}{tail}"));
     }
+    if let Some(replaced) = with_replacement(&words, &calculation) {
+        return Some(replaced);
+    }
     let start = words.iter().position(|word| !OPENINGS.contains(word))?;
     let has_opening = start > 0;
     let number = |at: usize| {
@@ -121,12 +124,32 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
     }
 }
 
+/// Returns the calculation with one number replaced by another: "7.50 instead of 6.50", "not 6.50 but 7.50".
+fn with_replacement(words: &[&str], calculation: &str) -> Option<String> {
+    let at = |index: usize| words.get(index).filter(|word| is_number(word)).copied();
+    let (new, old) = (0..words.len()).find_map(|index| match &words[index..] {
+        ["instead", "of", ..] => Some((at(index.checked_sub(1)?)?, at(index + 2)?)),
+        ["not", ..] if words.get(index + 2) == Some(&"but") => Some((at(index + 3)?, at(index + 1)?)),
+        ["not", ..] => Some((at(index.checked_sub(1)?)?, at(index + 1)?)),
+        _ => None,
+    })?;
+    let is_part = |c: char| c.is_ascii_digit() || c == '.';
+    let is_whole = |start: usize| {
+        let end = start + old.len();
+        !calculation[..start].ends_with(is_part) && !calculation[end..].starts_with(is_part)
+    };
+    let places: Vec<usize> =
+        calculation.match_indices(old).map(|(start, _)| start).filter(|start| is_whole(*start)).collect();
+    let [start] = places[..] else { return None };
+    Some(format!("{}{new}{}", &calculation[..start], &calculation[start + old.len()..]))
+}
+
 fn number_in(text: &str) -> Option<String> {
     tokens(text).into_iter().find(|token| is_number(token) || spelled(token).is_some())
 }
 
 /// Returns the expression of the last call of the calculator, whether it succeeded or not.
-fn last_expression(earlier: &[ChatMessage]) -> Option<String> {
+pub(super) fn last_expression(earlier: &[ChatMessage]) -> Option<String> {
     let call = earlier
         .iter()
         .rev()

@@ -23,6 +23,8 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
         if let Some(to) = rest.iter().position(|item| item.is(&["to", "a"])) {
             return changed(&at(&rest[to + 1..])?, '+', &rest[..to]);
         }
+        // "The sum of 4 and 5"
+        let rest = if rest.first().is_some_and(|item| item.is(&["of", "de"])) { &rest[1..] } else { rest };
         // "Add up the last two", "add the last two up"
         let is_up = |item: Option<&Item>| item.is_some_and(|item| item.is(&["up"]));
         let rest = if is_up(rest.first()) { &rest[1..] } else { rest };
@@ -75,6 +77,17 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
     {
         let is = rest.iter().position(|item| item.is(&["is", "was", "are"]))? + 1;
         return difference(&at(items.get(is + 1..than)?)?, &at(&items[than + 1..])?);
+    }
+    // "96 is what percent of 160?"
+    if let Some(what) = position(&["what"])
+        && let [is, what, percent, of, ..] = items.get(what.checked_sub(1)?..)?
+        && is.is(&["is", "are", "was"])
+        && what.is(&["what"])
+        && percent.is(&["percent", "percentage"])
+        && of.is(&["of"])
+    {
+        let whole = position(&["of"])? + 1;
+        return Some(format!("{}/{}*100", grouped(&at(&items[..whole - 4])?), grouped(&at(&items[whole..])?)));
     }
     // "The second as a percentage of the first"
     if let Some(share) = position(&["percentage", "percent"])
@@ -199,6 +212,9 @@ fn operand(items: &[Item]) -> Option<String> {
             Some(format!("{}^{}", operand(rest)?, if first.is(&["square"]) { 2 } else { 3 }))
         }
         () if first.is(&["square"]) && rest.first()?.is(&["root"]) => Some(format!("({})^0.5", of(&rest[1..])?)),
+        () if first.is(&["square", "cube"]) && rest.first()?.is(&["of", "de"]) => {
+            Some(format!("{}^{}", grouped(&of(rest)?), if first.is(&["square"]) { 2 } else { 3 }))
+        }
         () if first.is(&["root", "sqrt"]) => Some(format!("({})^0.5", of(rest)?)),
         () => None,
     }

@@ -5,6 +5,7 @@ use threadkeep::{ChatMessage, Role};
 
 use super::super::quoting::quoted_texts;
 use super::super::results::{Calculation, Reference, reference_at};
+use super::corrections::last_expression;
 use crate::calculation::number;
 use crate::evidence::sentences;
 
@@ -109,6 +110,8 @@ pub(super) struct Numbers<'a> {
     pub(super) groups: Vec<Vec<String>>,
     /// The statements of the user, newest first, in which "my budget" may have a value.
     stated: Vec<String>,
+    /// The numbers that the last two replies quoted, if each quoted one.
+    pub(super) replies: Option<(String, String)>,
     /// The texts whose numbers "in total" may mean, most likely first.
     pub(super) texts: [String; 2],
 }
@@ -125,8 +128,10 @@ impl<'a> Numbers<'a> {
         let is_result = result.as_ref().is_some_and(|result| reply.ends_with(&format!("= {result}")));
         let quoted = plain_numbers(&quoted_texts(&reply));
         let stated = plain_numbers(&said);
+        let undivided = divided_by_zero(earlier);
         let last = match (&own[..], &quoted[..], &stated[..]) {
             ([number], ..) => Some(number.clone()),
+            _ if undivided.is_some() => undivided,
             _ if is_result => result,
             (_, [number], _) | (_, [], [number]) => Some(number.clone()),
             _ => result,
@@ -143,8 +148,22 @@ impl<'a> Numbers<'a> {
         let stated = std::iter::once(before.to_owned())
             .chain(of_user.map(ChatMessage::plain_text).filter(|text| !is_question(text)))
             .collect();
-        Self { known, last, groups, stated, texts: [before.to_owned(), said] }
+        let replies = earlier.iter().rev().filter(|message| message.role == Role::Assistant);
+        let replies = replies.map(ChatMessage::plain_text).filter(|text| !text.is_empty()).take(2);
+        let replies = replies.map(|reply| plain_numbers(&quoted_texts(&reply))).collect::<Vec<_>>();
+        let replies = match &replies[..] {
+            [last, before] if last.len() == 1 && before.len() == 1 => Some((last[0].clone(), before[0].clone())),
+            _ => None,
+        };
+        Self { known, last, groups, stated, replies, texts: [before.to_owned(), said] }
     }
+}
+
+/// Returns the number that the last calculation divided by zero.
+fn divided_by_zero(earlier: &[ChatMessage]) -> Option<String> {
+    let expression = last_expression(earlier)?;
+    let dividend = expression.strip_suffix("/0")?;
+    is_number(dividend).then(|| dividend.to_owned())
 }
 
 impl Numbers<'_> {
@@ -247,8 +266,9 @@ pub(super) fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Ite
         if let (true, Some(last)) = (names_last, &numbers.last) {
             items.push(Item::Number(last.clone()));
             at += if PRONOUNS.contains(&word) { 1 } else { 2 };
-            // "That total", "this result"
-            at += usize::from(matches!(words.get(at), Some(&("result" | "total" | "sum" | "amount" | "number"))));
+            // "That total", "this result", "that one"
+            at +=
+                usize::from(matches!(words.get(at), Some(&("result" | "total" | "sum" | "amount" | "number" | "one"))));
             refers = true;
             continue;
         }

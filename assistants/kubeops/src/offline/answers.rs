@@ -2,7 +2,7 @@
 
 use threadkeep::agent::ApprovalState;
 
-use crate::cluster::ObjectSummary;
+use crate::cluster::{ObjectSummary, Outcome};
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested, Step};
 use crate::kinds::Kind;
@@ -208,6 +208,28 @@ pub(super) fn superlative(state: State, steps: &[&Step]) -> Option<String> {
         [only] if objects.len() > 1 => Some(format!("{} has {what}.", only.name)),
         _ => None,
     }
+}
+
+/// Returns the pods of a list that restarted so often; `None` if the state is another, or if nothing was listed.
+pub(super) fn restarted(state: State, steps: &[&Step]) -> Option<String> {
+    let condition = match state {
+        State::Restarted(0) => "never restarted".to_owned(),
+        State::Restarted(times) => format!("restarted {times} times"),
+        State::MoreRestarts(times) => format!("restarted more than {times} times"),
+        _ => return None,
+    };
+    let outcomes: Vec<&Outcome> = steps.iter().filter_map(|step| step.outcome.as_ref()).collect();
+    let objects: Vec<ObjectSummary> = outcomes.iter().flat_map(|outcome| outcome.objects.clone()).collect();
+    let is_list = objects.len() > 1 && objects.iter().all(|object| object.restarts.is_some());
+    let found = state.filter(&objects);
+    let is_found = |line: &&str| found.iter().any(|object| line.contains(&object.name));
+    let lines = outcomes.iter().flat_map(|outcome| outcome.text.lines());
+    let lines: Vec<&str> = lines.filter(|line| line.starts_with("- ")).filter(is_found).collect();
+    let total = objects.len();
+    is_list.then(|| match found.len() {
+        0 => format!("None of the {total} pods {condition}."),
+        count => format!("{count} of the {total} pods {condition}:\n{}", lines.join("\n")),
+    })
 }
 
 /// Names an object: "deployment web in shop".

@@ -27,11 +27,14 @@ use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
 use super::words::{Act, Lexicon, Reading, chained_program, read, without_ruled_out};
-use again::{another_number, another_value, completed, repeated, repeats_what_was_refused};
+use again::{another_number, another_place, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::{amended, kept_after_cancel};
 use requests::{LATER, change_and_look, is_several_requests, read_request, several};
-use rewording::{of_listed_kind, with_kind_of_name, with_node_emptied, with_other_extreme, with_place_spoken_of};
+use rewording::{
+    of_listed_kind, with_everything_listed, with_kind_of_name, with_limits_described, with_node_emptied,
+    with_other_extreme, with_place_spoken_of,
+};
 
 /// The next step of a turn.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,6 +106,14 @@ fn amendment(message: &str, conversation: &Conversation) -> Option<Vec<Command>>
     let lexicon = Lexicon::of(conversation);
     let whole = read(message, &lexicon);
     let newest = conversation.earlier.last().and_then(|last| last.requested.first());
+    // "And blue to 2", "and take the first down to 3": in addition.
+    let adds = whole.words.first().is_some_and(|word| matches!(&**word, "and" | "also" | "plus"));
+    let is_elsewhere = newest.is_some_and(|newest| {
+        whole.namespace.as_ref().is_some_and(|place| newest.command.namespace.as_ref() != Some(place))
+    });
+    if adds && !whole.corrects_in_words() && (whole.pick.is_some() || is_elsewhere) {
+        return None;
+    }
     let is_bare = newest.is_some_and(|requested| corrections::is_bare_value(&whole, conversation, requested));
     let by_request = amended(&read_request(message, &lexicon), conversation);
     by_request.or_else(|| amended(&whole, conversation).filter(|_| is_bare))
@@ -175,7 +186,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(commands) = amendment(message, conversation) {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
-    let another = another_value(&request, conversation).or_else(|| {
+    let another = another_place(&whole, conversation).or_else(|| another_value(&request, conversation)).or_else(|| {
         // The number comes first in the message, and its reasons follow.
         let whole = read(message, &lexicon);
         // "Bob does not like 3. Then 2."
@@ -213,7 +224,8 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(refused) = repeats_what_was_refused(&request, conversation) {
         return refused;
     }
-    let promoted = (Planner { conversation, reading: request.clone() }).promotion().filter(|_| request.act.is_none());
+    let asked = Planner { conversation, reading: request.clone() };
+    let promoted = asked.promotion().filter(|_| request.act.is_none() || asked.moves_one_place());
     if let Some(Next::Run(commands)) = promoted {
         return Planner { conversation, reading: request }.run_or_answer(commands);
     }
@@ -221,7 +233,8 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(reading) = asked.of_another_kind().or_else(|| asked.as_was_explained()) {
         return Planner { conversation, reading }.wanted();
     }
-    let request = with_place_spoken_of(request, conversation);
+    let request = with_limits_described(with_place_spoken_of(request, conversation));
+    let request = with_everything_listed(request, conversation);
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
@@ -273,6 +286,10 @@ impl Planner<'_> {
         if shown.is_empty() {
             shown = done.iter().take(1).copied().collect();
         }
+        let is_list = self.reading.verb.is_none_or(|verb| verb == Verb::Get);
+        if let Some(text) = self.reading.state.and_then(|state| answers::restarted(state, &shown)).filter(|_| is_list) {
+            return reply(text);
+        }
         let text = answers::of_steps(&shown);
         if let Some(note) = self.reading.state.and_then(|state| answers::superlative(state, &shown)) {
             return reply(format!("{note}\n{text}"));
@@ -303,6 +320,9 @@ impl Planner<'_> {
             return self.namespace_contents();
         }
         if let Some(next) = self.same_question().or_else(|| self.was_done()).or_else(|| self.in_last_log()) {
+            return next;
+        }
+        if let Some(next) = self.asks_for_replacement() {
             return next;
         }
         if self.reading.verb.is_none_or(Verb::is_read) || self.reading.act == Some(Act::Spoken) {
@@ -355,6 +375,16 @@ impl Planner<'_> {
             return self.diagnose();
         }
         let Some(verb) = self.reading.verb else { return self.without_verb() };
+        // "And those of the other broken one", after logs.
+        let continues =
+            ["those of", "that of", "the same for", "same for"].iter().any(|phrase| self.reading.says(phrase));
+        if verb == Verb::Get
+            && continues
+            && self.reading.pick.is_some()
+            && let Some(continued) = self.continued_pick()
+        {
+            return self.of_verb(continued);
+        }
         // "Make that 100 lines", "50 then".
         if (verb == Verb::Logs || verb == Verb::Scale && self.reading.is_only_number())
             && self.reading.names.is_empty()
@@ -500,6 +530,9 @@ impl Planner<'_> {
                 return reply(answers::waiting(requested));
             }
         }
+        if let Some(text) = self.unknown_subject() {
+            return reply(text);
+        }
         if let Some(text) = self.continued_comparison() {
             return reply(text);
         }
@@ -532,6 +565,39 @@ impl Planner<'_> {
         reply(answers::NOT_UNDERSTOOD)
     }
 
+    /// "What about perf", if the cluster has nothing of that name.
+    fn unknown_subject(&self) -> Option<String> {
+        let reading = &self.reading;
+        let ["what" | "how", "about", subject] = reading.words.iter().map(String::as_str).collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        let is_unknown = reading.names.is_empty()
+            && reading.namespace.is_none()
+            && reading.kind.is_none()
+            && reading.pick.is_none()
+            && reading.unknown == 1
+            && self.conversation.mentioned.is_some();
+        is_unknown
+            .then(|| format!("I found nothing called {subject}: there is no namespace and no object of that name."))
+    }
+
+    /// "Is there a new one?", after a pod was deleted: the pods of its namespace.
+    fn asks_for_replacement(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let asks = ["a new one", "a new pod", "new one yet", "a replacement", "a fresh one"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+        let is_read = reading.verb.is_none_or(Verb::is_read) && reading.names.is_empty();
+        let recent = self.conversation.earlier.iter().rev().take(4).flat_map(|exchange| &exchange.requested);
+        let deleted = recent
+            .map(|requested| &requested.command)
+            .find(|command| command.verb == Verb::Delete && command.kind.as_deref() == Some("pods"))?;
+        let list =
+            Command { kind: Some("pods".to_owned()), namespace: deleted.namespace.clone(), ..Command::new(Verb::Get) };
+        (asks && reading.asks() && !reading.has("why") && is_read).then(|| self.run_or_answer(vec![list]))
+    }
+
     fn continues_diagnosis(&self) -> bool {
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty());
         last.is_some_and(|last| {
@@ -552,7 +618,8 @@ impl Planner<'_> {
             return None;
         }
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        let continues = self.reading.words.first().is_some_and(|word| {
+        let is_filler = |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "thanks" | "right");
+        let continues = self.reading.words.iter().find(|word| !is_filler(word)).is_some_and(|word| {
             matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")
         });
         // "And the other job, is it finished?"
@@ -569,7 +636,9 @@ impl Planner<'_> {
                 "fine",
             ]);
         let verb = if asks_state { Verb::Describe } else { verb };
-        (continues && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
+        let kinds = refer::kinds_of(verb);
+        let applies = self.reading.kind.as_deref().is_none_or(|kind| kinds.is_none_or(|kinds| kinds.contains(&kind)));
+        (continues && applies && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
     }
 
     /// "And redis-2?" after logs asks for the logs of the other object.

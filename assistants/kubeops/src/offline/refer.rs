@@ -5,7 +5,7 @@ mod subjects;
 
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
-use crate::conversation::{Conversation, Exchange};
+use crate::conversation::{Conversation, Exchange, Step};
 use crate::kinds::{SCALABLE, WORKLOADS};
 
 use super::words::{Pick, Reading, State};
@@ -104,7 +104,18 @@ fn without_owner(mut list: Vec<ObjectSummary>, has_kind: bool) -> Vec<ObjectSumm
 
 /// Returns one of the objects of the newest list.
 pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading, verb: Verb) -> Found {
-    let lists = conversation.earlier.iter().rev().map(|exchange| unique(listed(exchange)));
+    // "The last one", after the logs of the first two: the last one of the list.
+    let is_list = |exchange: &&Exchange| {
+        let is_list = |step: &Step| step.command.verb == Verb::Get && step.command.name.is_none();
+        !exchange.offered.is_empty() || exchange.steps.iter().any(is_list)
+    };
+    let newest_first = conversation.earlier.iter().rev();
+    let others = newest_first.clone().filter(|exchange| !is_list(exchange));
+    let ordered: Vec<&Exchange> = match pick {
+        Pick::Other => newest_first.collect(),
+        _ => newest_first.filter(is_list).chain(others).collect(),
+    };
+    let lists = ordered.into_iter().map(|exchange| unique(listed(exchange)));
     let of_kind = |objects: Vec<ObjectSummary>| -> Vec<ObjectSummary> {
         let kind = reading.kind.as_deref();
         objects.into_iter().filter(|object| kind.is_none_or(|kind| kind == object.kind)).collect()
@@ -113,6 +124,10 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
         lists.map(|list| without_owner(list, reading.kind.is_some())).map(of_kind).filter(|list| list.len() > 1);
     if pick == Pick::Before {
         return before(conversation, verb);
+    }
+    if pick == Pick::AskedFirst {
+        let spoken = spoken_in_turn(conversation).map(of_kind).unwrap_or_default();
+        return Found::of(spoken.first().and_then(|object| fitting(object, verb, None)).into_iter().collect());
     }
     if pick == Pick::Fresh {
         return newly_listed(conversation, verb);
@@ -130,7 +145,17 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
     let lists: Vec<Vec<ObjectSummary>> = lists.collect();
     let mut lists = lists.iter().filter(|list| of_namespace(list)).chain(&lists).cloned();
     // Without a list, objects count in the order in which they were spoken of.
-    let Some(mut list) = lists.next().or_else(|| spoken_in_turn(conversation)) else { return Found::None };
+    // "And the third?", after a choice between two: the list before it has a third one.
+    let is_long_enough = |list: &Vec<ObjectSummary>| match pick {
+        Pick::At(at) => list.len() > at,
+        Pick::Middle => list.len() % 2 == 1,
+        _ => true,
+    };
+    let newest = lists.clone().next();
+    let fitting_list = lists.find(is_long_enough).or(newest);
+    // An order in which single objects were spoken of decides no change.
+    let in_turn = || spoken_in_turn(conversation).filter(|_| verb.is_read());
+    let Some(mut list) = fitting_list.or_else(in_turn) else { return Found::None };
     if reading.unhealthy && list.iter().any(|object| object.is_unhealthy) {
         list.retain(|object| object.is_unhealthy);
     }
@@ -149,9 +174,58 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
             let some = list.iter().skip(skipped).take(count);
             return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
-        Pick::Other | Pick::Before | Pick::Fresh | Pick::Done(_) => None,
+        Pick::Middle => list.get(list.len() / 2).filter(|_| list.len() % 2 == 1).cloned(),
+        Pick::Next => spoken_last(conversation, &list)
+            .and_then(|last| list.iter().position(|object| is_same(object, &last)))
+            .and_then(|at| list.get(at + 1).cloned()),
+        Pick::Untouched => return untouched(conversation, list, verb),
+        Pick::Other | Pick::Before | Pick::AskedFirst | Pick::Fresh | Pick::Done(_) => None,
     };
     Found::of(found.iter().filter_map(|object| fitting(object, verb, None)).collect())
+}
+
+/// Returns the two objects of the newest list of two that contains an object, or the two that were spoken of; empty if there are none.
+pub(super) fn pair_with(conversation: &Conversation, object: &ObjectSummary, verb: Verb) -> Vec<ObjectSummary> {
+    let lists = conversation
+        .earlier
+        .iter()
+        .rev()
+        .map(|exchange| unique(listed(exchange).iter().filter_map(|object| fitting(object, verb, None)).collect()));
+    let mut pairs = lists.filter(|list: &Vec<ObjectSummary>| list.len() > 1);
+    let pair = pairs.next().filter(|list| list.len() == 2 && list.iter().any(|other| is_same(other, object)));
+    // "Restart both", after looks at one and then at another.
+    let in_turn = || {
+        let spoken = spoken_in_turn(conversation)?;
+        let spoken = unique(spoken.iter().filter_map(|object| fitting(object, verb, None)).collect());
+        Some(spoken).filter(|spoken| spoken.len() == 2)
+    };
+    pair.or_else(in_turn).unwrap_or_default()
+}
+
+fn is_same(one: &ObjectSummary, other: &ObjectSummary) -> bool {
+    (&one.kind, &one.name, &one.namespace) == (&other.kind, &other.name, &other.namespace)
+}
+
+/// Returns the object of a list that was spoken of last, alone.
+fn spoken_last(conversation: &Conversation, list: &[ObjectSummary]) -> Option<ObjectSummary> {
+    let mut singles = conversation.earlier.iter().rev().map(subjects).filter(|subjects| subjects.len() == 1).flatten();
+    singles.find(|object| list.iter().any(|listed| is_same(listed, object)))
+}
+
+/// Returns the objects of a list that were not spoken of since it was shown.
+fn untouched(conversation: &Conversation, mut list: Vec<ObjectSummary>, verb: Verb) -> Found {
+    let shows = |exchange: &Exchange| {
+        let listed = listed(exchange);
+        list.iter().all(|object| listed.iter().any(|other| is_same(object, other)))
+    };
+    let Some(at) = conversation.earlier.iter().position(shows) else { return Found::None };
+    for exchange in &conversation.earlier[at + 1..] {
+        let spoken = subjects(exchange);
+        if spoken.len() < list.len() {
+            list.retain(|object| !spoken.iter().any(|other| is_same(object, other)));
+        }
+    }
+    Found::of(list.iter().filter_map(|object| fitting(object, verb, None)).collect())
 }
 
 /// Returns the objects that were spoken of one at a time, oldest first; `None` if there are fewer than two.
@@ -339,7 +413,10 @@ fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummar
 /// Returns the objects in a state from the newest answer that contains any.
 pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Reading, verb: Verb) -> Found {
     let mut of_all: Vec<ObjectSummary> = Vec::new();
-    for exchange in conversation.earlier.iter().rev() {
+    // "The pending ones", after a description of one: those of the list.
+    let is_single = |exchange: &&Exchange| reading.each && unique(listed(exchange)).len() == 1;
+    let all = conversation.earlier.iter().rev();
+    for exchange in all.clone().filter(|exchange| !is_single(exchange)).chain(all.filter(is_single)) {
         let objects: Vec<ObjectSummary> = unique(listed(exchange))
             .into_iter()
             .map(|object| completed(conversation, object))

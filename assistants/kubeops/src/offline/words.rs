@@ -142,8 +142,16 @@ pub(super) enum Pick {
     /// This many from the end of the list.
     Newest(usize),
     Other,
+    /// The one in the middle of the list.
+    Middle,
+    /// The one that follows, in its list, what was spoken of last.
+    Next,
+    /// The only one of the list that was not spoken of since.
+    Untouched,
     /// The one that was spoken of before the last one.
     Before,
+    /// The one that was spoken of first: "the pod I asked about first".
+    AskedFirst,
     /// The one that earlier answers did not show: "the new one".
     Fresh,
     /// The one to which a command was applied: "the one you described".
@@ -196,6 +204,10 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     if !reading.program.is_empty() {
         reading.verb = Some(Verb::Exec);
     }
+    // "What's up with the pending one? Describe pls".
+    if reading.verb == Some(Verb::Get) && reading.has("describe") {
+        reading.verb = Some(Verb::Describe);
+    }
     if reading.has("yaml")
         && reading.manifest.is_none()
         && matches!(reading.verb, None | Some(Verb::Get | Verb::Describe))
@@ -210,7 +222,7 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
         reading.kind = None;
         reading.is_plural = false;
     }
-    reading.read_references(&joined, &mut used);
+    reading.read_references(&joined, lexicon, &mut used);
     // "Let pods land there again".
     reading.pronoun |=
         matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain)) && reading.has("there");
@@ -374,9 +386,9 @@ impl Reading {
 
     /// "Ok ok 2 then": a number and nothing else that has a meaning.
     pub(super) fn is_only_number(&self) -> bool {
-        const FILLERS: [&str; 16] = [
-            "ok", "okay", "then", "just", "please", "fine", "well", "so", "lets", "say", "alright", "hm", "hmm", "pls",
-            "plz", "only",
+        const FILLERS: [&str; 17] = [
+            "to", "ok", "okay", "then", "just", "please", "fine", "well", "so", "lets", "say", "alright", "hm", "hmm",
+            "pls", "plz", "only",
         ];
         self.words.len() <= 5
             && self.only_number().is_some()
@@ -410,6 +422,11 @@ impl Reading {
             reading.replicas = reading.only_number().map(Replicas::To).or(reading.replicas);
         }
         reading
+    }
+
+    /// Whether words of the message say that something was a mistake.
+    pub(super) fn corrects_in_words(&self) -> bool {
+        self.has_any(&["no", "not", "sorry", "wrong", "meant", "instead", "rather", "actually", "oops"])
     }
 
     /// "5 is too many": not an addition.
@@ -539,6 +556,13 @@ mod tests {
         assert_eq!(state("which of them is still pending?"), Some(State::Pending));
         assert_eq!(state("and which of all those was crashing?"), Some(State::Crashing));
         assert_eq!(state("which one is in blue?"), None);
+        assert_eq!(state("describe the one that isn't fully ready"), Some(State::NotReady));
+        assert_eq!(state("the one which is not running"), Some(State::Unhealthy));
+        assert_eq!(state("describe the one that crashes"), Some(State::Crashing));
+        assert_eq!(state("the one that isn't crashing"), Some(State::Healthy));
+        assert_eq!(state("describe the one with three replicas"), Some(State::Replicas(3)));
+        assert_eq!(state("the one with 12"), Some(State::Count(12)));
+        assert_eq!(state("the one with no restarts"), Some(State::Restarted(0)));
     }
 
     #[test]

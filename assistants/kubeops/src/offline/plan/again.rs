@@ -5,7 +5,7 @@ use threadkeep::agent::ApprovalState;
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Requested};
-use crate::offline::refer;
+use crate::offline::refer::{self, Found};
 use crate::offline::withdraw::is_exclamation;
 use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, is_ordinary, number_of, read};
 
@@ -67,7 +67,10 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     let looks = looks.filter(|exchange| !verifies(exchange));
     let mut seen = looks.map(refer::subjects).filter(|subjects| !subjects.is_empty());
     let names_change = reading.has_any(&["change", "restart", "scaling", "treatment", "fix", "update", "label"]);
-    let looked_elsewhere = seen.next().is_some_and(|subjects| !subjects.iter().any(is_of_change)) && !names_change;
+    let means_seen =
+        reading.says("same for that one") || reading.says("same for this one") || reading.says("same for it");
+    let looked_elsewhere =
+        seen.next().is_some_and(|subjects| !subjects.iter().any(is_of_change)) && !names_change && !means_seen;
     let first = reading
         .words
         .iter()
@@ -101,6 +104,17 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     }
     let repeats = reading.says("same for") || reading.says("the same") || reading.has("do") || corrects;
     if asks_in_passing && !corrects && !reading.says("what about") && !reading.says("how about") || states && !repeats {
+        return None;
+    }
+    // "Same for the other pod", after the logs of a pod: a look.
+    let is_look = |exchange: &Exchange| {
+        exchange.requested.is_empty()
+            && exchange.steps.iter().any(|step| {
+                matches!(step.command.verb, Verb::Logs | Verb::Describe | Verb::Events)
+                    && step.command.kind.as_deref() == Some("pods")
+            })
+    };
+    if conversation.earlier.last().is_some_and(is_look) && reading.kind.as_deref() == Some("pods") && !names_change {
         return None;
     }
     // "And the logs?", "now 5 lines": about something else.
@@ -137,6 +151,19 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         names.extend(command.name.clone());
         kind.clone_from(&command.kind);
     }
+    // "Same for that one then", after a look at another object.
+    let is_pronoun = ["that one", "this one", "it"].iter().any(|phrase| reading.says(phrase));
+    if names.is_empty()
+        && adds
+        && is_pronoun
+        && is_whole
+        && let Found::One(object) = refer::focus(conversation, command.verb, None, None)
+        && Some(&object.name) != command.name.as_ref()
+    {
+        kind = Some(object.kind);
+        namespace = namespace.or(Some(object.namespace)).filter(|namespace| !namespace.is_empty());
+        names.push(object.name);
+    }
     // "I wanted staging": the same object there.
     if names.is_empty() && corrects && namespace.is_some() && namespace != command.namespace {
         names.extend(command.name.clone());
@@ -159,6 +186,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     }
     let is_same_object = command.name.as_ref().is_some_and(|name| names.contains(name));
     let image = match is_same_object && reading.version.is_none() {
+        _ if reading.image.is_some() => reading.image.clone(),
         true => command.image.clone(),
         false => same_source(command, conversation, &names),
     };
@@ -210,7 +238,8 @@ fn same_source(command: &Command, conversation: &Conversation, names: &[String])
 /// If a message answers the assistant's question, completes it with what the user had asked before.
 pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
-    let reading = reading.without_what_is_excluded();
+    // "The one that's not ready" excludes nothing.
+    let reading = if reading.state.is_some() { reading } else { reading.without_what_is_excluded() };
     // "Fair enough" answers nothing, so the request must not be made again.
     let answers_nothing = reading.kind.is_none()
         && reading.names.is_empty()
@@ -231,11 +260,16 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     // "Ok, 5 then" and "512Mi" have no verb of their own.
     let is_value = reading.is_only_number()
         || reading.verb == Some(Verb::SetResources) && reading.change_verbs().is_empty() && reading.words.len() <= 4;
+    // "The one that's not fully ready".
+    let is_choice = reading.state.is_some()
+        && reading.verb.is_none_or(|verb| verb == Verb::Get)
+        && reading.words.first().is_some_and(|word| matches!(&**word, "the" | "that"));
     let names_verb = reading.verb.is_some_and(|verb| verb != Verb::Get) && !is_value
-        || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3);
+        || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3 && !is_choice);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
         || reading.asks()
-        || reading.has_any(&["not", "dont", "never", "without", "except", "leave"]);
+        || reading.has_any(&["dont", "except", "leave"])
+        || reading.state.is_none() && reading.has_any(&["not", "never", "without"]);
     // An answer names an object; a sentence with more names is about something else.
     // "Promote checkout from staging to prod", after a question about `api`: a message about another object is no answer.
     let is_offered = |name: &String| {
@@ -268,6 +302,10 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     if is_list && before.verb.is_some_and(|verb| !verb.is_read()) {
         return reading;
     }
+    // "Both", after a choice of three.
+    if reading.refers_to_two() && last.offered.len() > 2 {
+        return reading;
+    }
     before.act = None;
     if reading.kind.is_some() {
         before.kind.clone_from(&reading.kind);
@@ -276,6 +314,20 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     if !reading.names.is_empty() {
         before.names.clone_from(&reading.names);
         before.pronoun = false;
+    }
+    // "The thumbs one": the pod that was offered, not its deployment.
+    if let [name] = &reading.names[..]
+        && reading.kind.is_none()
+    {
+        let is_named = |object: &&ObjectSummary| {
+            crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3)
+                && reading.namespace.as_ref().is_none_or(|there| object.namespace == *there)
+        };
+        if let [only] = last.offered.iter().filter(is_named).collect::<Vec<_>>()[..] {
+            before.names = vec![only.name.clone()];
+            before.kind = Some(only.kind.clone());
+            before.is_plural = false;
+        }
     }
     if reading.namespace.is_some() {
         before.namespace.clone_from(&reading.namespace);
@@ -288,9 +340,13 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         before.names.clear();
     }
     // "The 2" and "2" choose the second of the candidates, unless a number of replicas was asked for.
-    if let (Some(Replicas::To(number @ 1..)), Some(_) | None) = (reading.replicas, before.replicas) {
+    let replicas = reading.replicas.or_else(|| {
+        reading.amount().filter(|_| before.verb == Some(Verb::Scale) && !reading.names.is_empty()).map(Replicas::To)
+    });
+    if let (Some(Replicas::To(number @ 1..)), None) = (replicas, reading.state) {
         if before.verb == Some(Verb::Scale) && before.replicas.is_none() {
-            before.replicas = reading.replicas;
+            before.replicas = replicas;
+            before.words.retain(|word| !word.starts_with('-'));
         } else {
             before.pick = Some(Pick::At(number as usize - 1));
         }
@@ -366,6 +422,24 @@ pub(super) fn another_number(reading: &Reading, conversation: &Conversation) -> 
         return None;
     }
     Some(vec![Command { basis: None, replicas: Some(number), ..command.clone() }])
+}
+
+/// "Prod of course", after a change failed in a namespace that does not exist: the change in the right one.
+pub(super) fn another_place(reading: &Reading, conversation: &Conversation) -> Option<Vec<Command>> {
+    let last = conversation.earlier.last().filter(|last| last.requested.is_empty())?;
+    let [command] = tried(last)[..] else { return None };
+    let place = reading.namespace.as_ref().or_else(|| match &reading.words[..] {
+        [only] => conversation.namespaces.iter().find(|name| *name == only),
+        _ => None,
+    })?;
+    let was_unknown = command.namespace.as_ref().is_some_and(|own| !conversation.namespaces.contains(own));
+    let is_plain = reading.names.is_empty()
+        && reading.kind.as_deref().is_none_or(|kind| kind == "namespaces")
+        && reading.verb.is_none_or(|verb| verb == Verb::Get && reading.is_implied)
+        && !reading.asks()
+        && reading.words.len() <= 6;
+    let changed = Command { basis: None, namespace: Some(place.clone()), ..command.clone() };
+    (was_unknown && is_plain && conversation.namespaces.contains(place)).then_some(vec![changed])
 }
 
 /// "Back to info" after `LOG_LEVEL=debug` was set: the same name, another value.

@@ -184,7 +184,9 @@ impl Planner<'_> {
         let words = &reading.words;
         let is_same = reading.has("same") && reading.has_any(&["number", "count", "amount", "size", "replicas"]);
         let at = words.iter().rposition(|word| word == "as").filter(|_| reading.replicas.is_none())?;
-        let other = words.get(at + 1).filter(|word| *word != "many")?;
+        let is_filler =
+            |word: &&String| matches!(&***word, "many" | "the" | "replicas" | "copies" | "in" | "instances");
+        let other = words[at + 1..].iter().find(|word| !is_filler(word))?;
         if !is_same && !reading.says("as many") {
             return None;
         }
@@ -198,11 +200,13 @@ impl Planner<'_> {
         let kind = without.kind.as_deref();
         let place = words[..at].iter().find(|word| self.conversation.namespaces.contains(word)).cloned();
         let focus = || match refer::focus(self.conversation, Verb::Scale, kind, None) {
-            Found::One(object) => Some(object.name),
-            Found::Several(twins) if twins.iter().all(|twin| twin.name == twins[0].name) => Some(twins[0].name.clone()),
+            Found::One(object) => Some((object.name, Some(object.namespace).filter(|own| own != other))),
+            Found::Several(twins) if twins.iter().all(|twin| twin.name == twins[0].name) => {
+                Some((twins[0].name.clone(), None))
+            }
             _ => None,
         };
-        let name = without.names.first().cloned().or_else(focus)?;
+        let (name, focus_place) = without.names.first().map(|name| (name.clone(), None)).or_else(focus)?;
         let shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
         let mut known = shown.chain(self.conversation.mentioned.iter().flatten());
         let replicas = known.find(|object| {
@@ -217,7 +221,7 @@ impl Planner<'_> {
             replicas: Some(Replicas::To(count)),
             names,
             pronoun,
-            namespace: place.or(without.namespace.clone()),
+            namespace: place.or(focus_place).or(without.namespace.clone()),
             pick: None,
             ..without
         })
@@ -263,8 +267,11 @@ impl Planner<'_> {
         let base = Command::new(verb).on(&object.kind, &object.name, namespace.as_deref());
         match verb {
             Verb::Logs => Command {
-                tail: reading.tail.map(|tail| tail.clamp(1, crate::command::MAX_TAIL)),
-                previous: reading.previous,
+                tail: reading
+                    .tail
+                    .map(|tail| tail.clamp(1, crate::command::MAX_TAIL))
+                    .or_else(|| self.same_logs()?.tail),
+                previous: reading.previous || self.same_logs().is_some_and(|logs| logs.previous),
                 since_seconds: reading.since_seconds,
                 container: reading.container.clone().or_else(|| named_container(object, &reading.words)),
                 ..base
@@ -283,6 +290,12 @@ impl Planner<'_> {
             Verb::Get => Command { as_yaml: reading.as_yaml, ..base },
             _ => base,
         }
+    }
+
+    /// "Same for the other pod", "and those of the other", after logs: the command, whose options count again.
+    fn same_logs(&self) -> Option<Command> {
+        let is_same = self.reading.has_any(&["same", "likewise", "ditto"]) || self.reading.says("those of");
+        refer::last_reads(self.conversation).into_iter().find(|read| is_same && read.verb == Verb::Logs)
     }
 
     pub(super) fn replicas_of(&self, object: &ObjectSummary) -> Option<u32> {

@@ -133,7 +133,7 @@ impl Planner<'_> {
             && !reading.pronoun
             && !reading.words.iter().any(|word| word.starts_with("restart"))
             && !reading.has_any(&[
-                "anything", "exit", "code", "image", "version", "limit", "memory", "cpu", "status", "node", "ip",
+                "who", "anything", "exit", "code", "image", "version", "limit", "memory", "cpu", "status", "node", "ip",
             ])
             && matches!(reading.verb, None | Some(Verb::Get));
         let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
@@ -148,6 +148,11 @@ impl Planner<'_> {
             reading.words.iter().any(|word| word.len() > MIN_WORD_OF_LOG && line.contains(&**word))
         };
         let lines: Vec<&str> = text.lines().skip(1).filter(is_of_question).take(MAX_LINES).collect();
+        // "How was the match?" is not about the log.
+        let is_about_log = reading.has_any(&["log", "logs", "line", "lines", "error", "errors", "say", "says", "said"]);
+        if lines.is_empty() && !is_about_log {
+            return None;
+        }
         Some(if lines.is_empty() {
             reply(format!("The log has no line with these words.\n{}", answers::of_steps(&[now])))
         } else {
@@ -199,8 +204,8 @@ impl Planner<'_> {
         let in_that_place = |command: Command| {
             let command = self.of_workload(command);
             // A pod's name is of its own namespace, so the pods there are listed.
-            let is_pod = command.kind.as_deref() == Some("pods") && command.verb == Verb::Get;
-            let command = if is_pod { Command { name: None, ..command } } else { command };
+            let is_pod = command.kind.as_deref() == Some("pods") && matches!(command.verb, Verb::Get | Verb::Describe);
+            let command = if is_pod { Command { verb: Verb::Get, name: None, ..command } } else { command };
             Command { namespace: self.reading.namespace.clone(), all_namespaces: false, ..command }
         };
         Next::Run(reads.into_iter().map(in_that_place).collect())
@@ -370,6 +375,7 @@ impl Planner<'_> {
                 && !reading.is_plural
                 && (!reading.names.is_empty() || reading.pronoun)
             || is_read && !reading.names.is_empty() && !reading.is_plural && self.asks_whats_up()
+            || is_read && reading.state.is_some() && !reading.each && self.asks_whats_up()
     }
 
     fn asks_whats_up(&self) -> bool {
@@ -384,6 +390,11 @@ impl Planner<'_> {
         // "And the other pod, what's its problem?"
         if let Some(pick) = reading.pick
             && let Found::One(object) = refer::picked(self.conversation, pick, reading, Verb::Describe)
+        {
+            return self.examine(&[&object]);
+        }
+        if let Some(state) = reading.state.filter(|_| reading.names.is_empty())
+            && let Found::One(object) = refer::in_state(self.conversation, state, reading, Verb::Describe)
         {
             return self.examine(&[&object]);
         }

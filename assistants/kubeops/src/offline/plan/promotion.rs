@@ -4,7 +4,7 @@ use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::kinds::WORKLOADS;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::Reading;
+use crate::offline::words::{Pick, Reading};
 
 use super::{Next, Planner, reply};
 
@@ -30,13 +30,17 @@ impl Planner<'_> {
                 .find(|name| *name == word || *word == *"production" && *name == "prod")
                 .cloned()
         };
-        let target = self.namespace_to_change().or_else(|| {
+        // "Set that image in prod then".
+        let says_image = ["that image", "that version", "that tag"].iter().any(|phrase| reading.says(phrase));
+        let target = self.namespace_to_change().or_else(|| self.place_of_focus()).or_else(|| {
             reading.words.windows(2).find_map(|pair| match &*pair[0] {
                 "to" | "on" | "onto" | "into" => known(&pair[1]),
+                "in" if says_image => known(&pair[1]),
                 _ => None,
             })
         })?;
-        if !moves || has_value || is_other || reading.pick.is_some() {
+        let is_picked = reading.pick.is_some_and(|pick| pick != Pick::Other || self.place_of_focus().is_none());
+        if !moves || has_value || is_other || is_picked {
             return None;
         }
         let there = self.workload_in(&target)?;
@@ -71,6 +75,31 @@ impl Planner<'_> {
         }
     }
 
+    /// Whether a message moves one object to the image of another place, whatever else its words may mean.
+    pub(super) fn moves_one_place(&self) -> bool {
+        let is_one =
+            self.reading.words.windows(3).any(|three| {
+                three[0] == "the" && three[2] == "one" && self.conversation.namespaces.contains(&three[1])
+            });
+        self.place_of_focus().is_some() || is_one && self.namespace_to_change().is_some()
+    }
+
+    /// "Put it on the same as team-b", "bring that one up to the version of the other": the namespace of what was spoken of last, if the message names another one as an example.
+    fn place_of_focus(&self) -> Option<String> {
+        let reading = &self.reading;
+        let is_place = |name: &String| self.conversation.namespaces.contains(name);
+        let names_example = reading.has("same")
+            && reading.words.windows(2).any(|pair| pair[0] == "as" && is_place(&pair[1]))
+            || reading.has_any(&["version", "image", "tag"]) && reading.says("of the other");
+        if !names_example || !reading.pronoun || !reading.names.iter().all(is_place) {
+            return None;
+        }
+        match refer::focus(self.conversation, Verb::SetImage, None, None) {
+            Found::One(object) if !reading.words.contains(&object.namespace) => Some(object.namespace),
+            _ => None,
+        }
+    }
+
     /// "Put prod on the version of staging", "bring eu to that": the namespace is what is changed, and what follows says to which image.
     fn namespace_to_change(&self) -> Option<String> {
         let words = &self.reading.words;
@@ -84,14 +113,18 @@ impl Planner<'_> {
             exact.or_else(|| like.next().filter(|_| like.next().is_none())).cloned()
         };
         (1..words.len()).find_map(|at| {
+            // "Put the prod one on the same image".
+            let is_one = word(at - 1) == "the" && word(at + 1) == "one";
             let moved = matches!(
-                word(at - 1),
+                if is_one && at > 1 { word(at - 2) } else { word(at - 1) },
                 "put" | "bring" | "move" | "get" | "set" | "take" | "upgrade" | "update" | "bump" | "switch" | "raise"
             );
             // "Set prod cart to what staging has".
-            let to = at + 1 + usize::from(self.reading.names.iter().any(|name| name == word(at + 1)));
-            let target =
-                known(word(at)).filter(|_| moved && matches!(word(to), "to" | "on" | "in" | "onto" | "at" | "up"))?;
+            let to = at + 1 + usize::from(is_one || self.reading.names.iter().any(|name| name == word(at + 1)));
+            // "Update kiosk in south to the north version".
+            let is_placed = word(at - 1) == "in" && word(at + 1) == "to";
+            let is_moved = moved && matches!(word(to), "to" | "on" | "in" | "onto" | "at" | "up");
+            let target = known(word(at)).filter(|_| is_moved || is_placed)?;
             let rest = &words[to..];
             let names_other = rest.iter().any(|word| known(word).is_some_and(|other| other != target));
             let says_newer = rest.iter().any(|word| matches!(&**word, "newer" | "newest"));
@@ -107,7 +140,11 @@ impl Planner<'_> {
             let is_return = rest.iter().any(|word| {
                 matches!(&**word, "before" | "previous" | "old" | "older" | "last" | "earlier" | "was" | "were" | "had")
             });
-            let is_image = !is_return && (names_other || says_newer || ends_with_it);
+            let is_same = is_one
+                && rest
+                    .windows(2)
+                    .any(|pair| pair[0] == "same" && matches!(&*pair[1], "image" | "version" | "tag" | "release"));
+            let is_image = !is_return && (names_other || says_newer || ends_with_it || is_same);
             is_image.then_some(target)
         })
     }
@@ -125,7 +162,7 @@ impl Planner<'_> {
         let names: Vec<&String> = names.into_iter().filter(|name| !is_part(name)).collect();
         let name = match names[..] {
             [name] => name.clone(),
-            [] if reading.pronoun || self.namespace_to_change().is_some() => {
+            [] if reading.pronoun || self.namespace_to_change().is_some() || reading.says("that image") => {
                 match refer::focus(self.conversation, Verb::SetImage, None, None) {
                     Found::One(object) => object.name,
                     Found::Several(twins) if twins.iter().all(|twin| twin.name == twins[0].name) => {

@@ -5,18 +5,59 @@ use crate::conversation::Conversation;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::{Lexicon, Reading, State, read};
 
-/// "Describe orders there": in the namespace that the conversation is about, if it has such an object.
+/// "Describe orders there", "same for web in that namespace": in the namespace that the conversation is about, if it has such an object.
 pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
-    let is_plain = reading.namespace.is_none() && reading.names.len() == 1 && reading.verb.is_some();
-    if !is_plain || !reading.has("there") || reading.asks() || reading.act.is_some() {
+    let names_place = ["that namespace", "this namespace", "same namespace", "that ns", "same ns"]
+        .iter()
+        .any(|phrase| reading.says(phrase));
+    let is_open = reading.namespace.is_none() && reading.names.len() == 1 && !reading.asks();
+    let is_plain = reading.has("there") && reading.verb.is_some() && reading.act.is_none();
+    if !is_open || !is_plain && !names_place {
         return reading;
     }
-    let there = Reading { namespace: refer::last_namespace(conversation), ..reading.clone() };
+    let kind = reading.kind.clone().filter(|kind| !names_place || kind != "namespaces");
+    let there = Reading { namespace: refer::last_namespace(conversation), kind, ..reading.clone() };
     let verb = reading.verb.unwrap_or(Verb::Describe);
     match refer::known(conversation, &reading.names[0], verb, &there) {
         Found::None => reading,
         _ => there,
     }
+}
+
+/// "Is everything ready there?", after a list: the list as it is now.
+pub(super) fn with_everything_listed(reading: Reading, conversation: &Conversation) -> Reading {
+    let is_meant = reading.asks()
+        && reading.has("everything")
+        && reading.has_any(&["ready", "up", "ok", "okay", "healthy", "fine", "running", "good", "alright"])
+        && reading.verb.is_none_or(|verb| verb == Verb::Get)
+        && reading.act.is_none()
+        && reading.kind.is_none()
+        && reading.names.is_empty();
+    let listed = conversation.earlier.iter().rev().map(refer::listed).find(|list| !list.is_empty());
+    let Some(kind) = listed.filter(|_| is_meant).and_then(|list| list.first().map(|object| object.kind.clone())) else {
+        return reading;
+    };
+    let namespace = reading.namespace.clone().or_else(|| refer::last_namespace(conversation));
+    Reading {
+        verb: Some(Verb::Get),
+        kind: Some(kind),
+        is_plural: true,
+        pronoun: false,
+        each: false,
+        namespace,
+        unhealthy: false,
+        ..reading
+    }
+}
+
+/// "What memory limit does it have?": only a description shows limits.
+pub(super) fn with_limits_described(reading: Reading) -> Reading {
+    let is_meant = reading.verb.is_none_or(|verb| verb == Verb::Get)
+        && reading.has_any(&["limit", "limits"])
+        && reading.asks()
+        && !reading.is_plural
+        && (reading.pronoun || reading.pick.is_some() || reading.state.is_some() || !reading.names.is_empty());
+    if is_meant { Reading { verb: Some(Verb::Describe), is_implied: false, ..reading } } else { reading }
 }
 
 /// "Background jobs are slow, that's the worker I believe?": a kind that is far from the name belongs to something else, if no object of the
@@ -70,17 +111,24 @@ pub(super) fn with_other_extreme(mut reading: Reading, conversation: &Conversati
         let names: Vec<String> = reading.names.iter().filter(|name| known(name)).cloned().collect();
         return Reading { names, ..reading };
     }
+    let is_never = reading.has_any(&["never", "none"]);
     let is_most = reading.has_any(&["most", "highest", "maximum"]);
     let is_least = reading.has_any(&["least", "fewest", "lowest", "minimum"]);
     let is_plain = reading.names.is_empty() && reading.state.is_none() && reading.words.len() <= 5;
     let said = conversation.earlier.last().map(|last| read(&last.said, &Lexicon::of(conversation)));
-    let Some(before) = said.filter(|_| is_plain && is_most != is_least) else { return reading };
+    let Some(before) = said.filter(|_| is_plain && (is_most != is_least || is_never)) else { return reading };
     reading.state = match before.state {
+        Some(State::MostRestarted | State::LeastRestarted | State::MoreRestarts(_) | State::Restarted(_))
+            if is_never =>
+        {
+            Some(State::Restarted(0))
+        }
+        _ if is_never => return reading,
         Some(State::MostRestarted | State::LeastRestarted) if is_most => Some(State::MostRestarted),
         Some(State::MostRestarted | State::LeastRestarted) => Some(State::LeastRestarted),
         Some(State::MostReplicas | State::LeastReplicas) if is_most => Some(State::MostReplicas),
         Some(State::MostReplicas | State::LeastReplicas) => Some(State::LeastReplicas),
         _ => return reading,
     };
-    Reading { verb: Some(Verb::Get), act: None, kind: before.kind, ..reading }
+    Reading { verb: Some(Verb::Get), act: None, kind: before.kind, each: reading.each || is_never, ..reading }
 }

@@ -100,6 +100,9 @@ impl Planner<'_> {
         if self.is_list(verb) {
             return Targets::List;
         }
+        if let Some(targets) = self.of_place(verb) {
+            return targets;
+        }
         if !reading.names.is_empty() {
             return self.by_names(verb);
         }
@@ -139,6 +142,24 @@ impl Planner<'_> {
             return self.only_one(verb);
         }
         self.found(found, verb)
+    }
+
+    /// "The analytics deployment": a namespace as the name, if nothing else is called so. The only object of the kind that was shown there.
+    fn of_place(&self, verb: Verb) -> Option<Targets> {
+        let reading = &self.reading;
+        let [name] = &reading.names[..] else { return None };
+        let kind = reading.kind.as_deref().filter(|_| reading.namespace.is_none())?;
+        let is_place = self.conversation.namespaces.contains(name);
+        if !is_place || refer::known(self.conversation, name, verb, reading) != Found::None {
+            return None;
+        }
+        let there = |object: &&ObjectSummary| object.namespace == *name;
+        let shown = self.conversation.earlier.iter().flat_map(refer::shown_objects).filter(there);
+        let mut fitting: Vec<ObjectSummary> =
+            shown.filter_map(|object| refer::fitting(object, verb, Some(kind))).collect();
+        fitting.sort_by(|one, other| one.name.cmp(&other.name));
+        fitting.dedup_by(|one, other| one.name == other.name);
+        (!fitting.is_empty()).then(|| self.found(Found::of(fitting), verb))
     }
 
     /// Returns the pod by which the newest request named a workload: "restart the crashing one". `None` if it named the workload.
@@ -186,12 +207,15 @@ impl Planner<'_> {
     fn in_state_of_cluster(&self, state: State, verb: Verb) -> Option<Targets> {
         let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady)
             && !matches!(state, State::MostReplicas | State::LeastReplicas | State::Most | State::Least);
+        if let State::Replicas(_) = state {
+            return self.with_replicas(state, verb);
+        }
         if !is_problem || !matches!(self.reading.kind.as_deref(), None | Some("pods")) {
             return None;
         }
         let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
         let Some(read) = read else {
-            let unhealthy = !state.is_superlative();
+            let unhealthy = !state.is_superlative() && !matches!(state, State::MoreRestarts(_) | State::Restarted(_));
             let reading = Reading { kind: Some("pods".to_owned()), unhealthy, ..self.reading.clone() };
             let list = Planner { reading, ..*self }.list_command(Verb::Get);
             return Some(Targets::Then(Next::Run(vec![list])));
@@ -205,6 +229,21 @@ impl Planner<'_> {
         Some(self.found(Found::of(fitting), verb))
     }
 
+    /// "The one with 4 replicas", if no list of the conversation has one: reads the workloads of the namespace.
+    fn with_replicas(&self, state: State, verb: Verb) -> Option<Targets> {
+        let kind = self.reading.kind.clone().unwrap_or_else(|| "deployments".to_owned());
+        let Some(read) = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get) else {
+            let reading = Reading { kind: Some(kind), unhealthy: false, names: Vec::new(), ..self.reading.clone() };
+            return Some(Targets::Then(Next::Run(vec![Planner { reading, ..*self }.list_command(Verb::Get)])));
+        };
+        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
+        let fitting = state.filter(objects).iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
+        Some(match Found::of(fitting) {
+            Found::None => Targets::Then(reply(answers::ask_what(verb))),
+            found => self.found(found, verb),
+        })
+    }
+
     /// Returns the objects at the given positions of the newest list.
     fn picked(&self, pick: Pick, verb: Verb) -> Targets {
         let reading = &self.reading;
@@ -216,10 +255,46 @@ impl Planner<'_> {
             match refer::picked(self.conversation, pick, reading, verb) {
                 Found::One(object) => objects.push(object),
                 Found::Several(several) if matches!(pick, Pick::First(_) | Pick::Newest(_)) => objects.extend(several),
+                // "And the other two to 4", "the others".
+                Found::Several(several)
+                    if pick == Pick::Other
+                        && (reading.has_any(&["others", "ones", "rest"])
+                            || reading.says("other two") && several.len() == 2
+                            || reading.says("other three") && several.len() == 3) =>
+                {
+                    objects.extend(several);
+                }
+                Found::None if pick == Pick::Other => {
+                    return self.other_of_cluster(verb).unwrap_or_else(|| self.found(Found::None, verb));
+                }
                 other => return self.found(other, verb),
             }
         }
         Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
+    }
+
+    /// "And the other pod in there", before a list showed it: reads the objects of the kind.
+    fn other_of_cluster(&self, verb: Verb) -> Option<Targets> {
+        let Found::One(current) = refer::focus(self.conversation, Verb::Describe, None, None) else { return None };
+        let kind = self.reading.kind.clone().unwrap_or_else(|| current.kind.clone());
+        let Some(read) = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get) else {
+            let reading = Reading {
+                kind: Some(kind),
+                namespace: Some(current.namespace.clone()),
+                names: Vec::new(),
+                unhealthy: false,
+                ..self.reading.clone()
+            };
+            let list = Planner { reading, ..*self }.list_command(Verb::Get);
+            return Some(Targets::Then(Next::Run(vec![list])));
+        };
+        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
+        let is_meant = |object: &&ObjectSummary| {
+            let is_named = |name: &String| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3);
+            object.name != current.name && self.reading.names.iter().all(is_named)
+        };
+        let others = objects.iter().filter(is_meant).filter_map(|object| refer::fitting(object, verb, None)).collect();
+        Some(self.found(Found::of(others), verb))
     }
 
     /// Whether the conversation was last about something that was not found or not understood, so "it" may stand for that.
@@ -406,7 +481,8 @@ impl Planner<'_> {
         }
         let reading = &self.reading;
         // A sentence without a kind or the words of a command is no request.
-        if verb == Verb::Get && reading.kind.is_none() {
+        let asks_about = reading.says("what about") || reading.says("how about");
+        if verb == Verb::Get && reading.kind.is_none() && !asks_about {
             return reply(answers::NOT_UNDERSTOOD);
         }
         let kind = reading.kind.as_deref().and_then(Kind::find).map_or("object", |_| "");
@@ -471,6 +547,10 @@ impl Planner<'_> {
                     if !is_known {
                         all.push(object);
                     }
+                }
+                // "Scale both", after a list of two and looks at single ones.
+                if all.len() < 2 && self.reading.refers_to_two() {
+                    all = refer::pair_with(self.conversation, &object, verb);
                 }
                 // "The two": the same name in the namespaces that were spoken of.
                 if all.len() < 2 {

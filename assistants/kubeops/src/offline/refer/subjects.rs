@@ -1,5 +1,7 @@
 //! What an exchange was about, and what "it" stands for.
 
+use std::cmp::Ordering;
+
 use crate::cluster::{ObjectSummary, Outcome};
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
@@ -93,6 +95,30 @@ fn spoken_objects(conversation: &Conversation, exchange: &Exchange) -> Vec<Objec
     }
 }
 
+/// "Which of the two runs the older image?": the object that the answer named, of the last two that were spoken of.
+fn compared(conversation: &Conversation, exchange: &Exchange) -> Option<ObjectSummary> {
+    let said = read(&exchange.said, &Lexicon::of(conversation));
+    let is_older = said.has_any(&["older", "oldest", "behind", "outdated"]);
+    let is_newer = said.has_any(&["newer", "newest", "ahead"]);
+    if said.act != Some(Act::Compare) || is_older == is_newer {
+        return None;
+    }
+    let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
+    let singles = conversation.earlier[..at].iter().rev().map(subjects).filter(|subjects| subjects.len() == 1);
+    let [one, other] = &singles.take(2).flatten().collect::<Vec<_>>()[..] else { return None };
+    let order = version_numbers(&one.image).cmp(&version_numbers(&other.image));
+    match order {
+        Ordering::Equal => None,
+        order => Some(if (order == Ordering::Less) == is_older { one.clone() } else { other.clone() }),
+    }
+}
+
+/// Returns the numbers of an image's version: `[5, 8, 2]` of `tracker:5.8.2`.
+fn version_numbers(image: &str) -> Vec<u64> {
+    let version = image.rsplit(':').next().unwrap_or_default();
+    version.split(|c: char| !c.is_ascii_digit()).filter_map(|part| part.parse().ok()).collect()
+}
+
 /// Whether a message says that an object is not meant: "not checkout, that one is fine".
 fn is_ruled_out(conversation: &Conversation, exchange: &Exchange, object: &ObjectSummary) -> bool {
     if !exchange.requested.is_empty() || !exchange.said.to_lowercase().split_whitespace().any(|word| word == "not") {
@@ -111,8 +137,13 @@ pub(in crate::offline) fn focus(
     namespace: Option<&str>,
 ) -> Found {
     for exchange in conversation.earlier.iter().rev() {
-        let subjects =
-            if is_without_effect(exchange) { spoken_objects(conversation, exchange) } else { subjects(exchange) };
+        let subjects = match is_without_effect(exchange) {
+            true => compared(conversation, exchange)
+                .map_or_else(|| spoken_objects(conversation, exchange), |object| vec![object]),
+            false => subjects(exchange),
+        };
+        let subjects: Vec<ObjectSummary> =
+            subjects.into_iter().map(|object| with_owner(conversation, object)).collect();
         // A list of namespaces names places.
         let is_place = |object: &ObjectSummary| {
             object.kind == "namespaces" && kind != Some("namespaces") && !speaks_of_namespace(exchange)
@@ -140,6 +171,19 @@ pub(in crate::offline) fn focus(
     Found::None
 }
 
+/// Completes a pod of a request with its owner, which an earlier answer or the cluster shows.
+fn with_owner(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
+    if object.kind != "pods" || object.owner.is_some() {
+        return object;
+    }
+    let shown =
+        conversation.earlier.iter().rev().flat_map(shown_objects).chain(conversation.mentioned.iter().flatten());
+    let mut same = shown
+        .filter(|other| other.kind == object.kind && other.name == object.name && other.namespace == object.namespace);
+    let owner = same.find_map(|other| other.owner.clone());
+    ObjectSummary { owner, ..object }
+}
+
 /// Returns the object of a kind that was spoken of alone before an exchange, if it is one of `candidates`.
 fn one_of_kind(
     conversation: &Conversation,
@@ -149,7 +193,13 @@ fn one_of_kind(
 ) -> Option<ObjectSummary> {
     let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
     let recent = conversation.earlier[..at].iter().rev().take(4).map(subjects);
-    let alone = recent.filter(|objects| objects.len() == 1).flatten().find(|object| object.kind == kind)?;
+    // A pod stands for the workload that owns it.
+    let of_kind = |object: ObjectSummary| match with_owner(conversation, object.clone()).owner {
+        _ if object.kind == kind => Some(object),
+        Some((owner_kind, name)) if owner_kind == kind => Some(ObjectSummary { kind: owner_kind, name, ..object }),
+        _ => None,
+    };
+    let alone = recent.filter(|objects| objects.len() == 1).flatten().find_map(of_kind)?;
     let is_same = |other: &&ObjectSummary| other.name == alone.name && other.namespace == alone.namespace;
     candidates.iter().find(is_same).cloned()
 }
@@ -188,8 +238,25 @@ fn narrowed(
     {
         return vec![asked];
     }
+    // "What other deployments are there next to it?": those that were not spoken of before.
+    if question.has_any(&["other", "others", "else", "another"]) && question.is_plural {
+        let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange)).unwrap_or(0);
+        let before = conversation.earlier[..at].iter().map(subjects).filter(|subjects| subjects.len() == 1);
+        let before: Vec<ObjectSummary> = before.flatten().collect();
+        let is_known = |object: &&ObjectSummary| {
+            !before.iter().any(|known| known.name == object.name && known.namespace == object.namespace)
+        };
+        let others: Vec<ObjectSummary> = objects.iter().filter(is_known).cloned().collect();
+        if others.len() == 1 {
+            return others;
+        }
+    }
     // "Is one of them not fully up?"
-    let is_problem = question.unhealthy || question.state.is_some_and(|state| state.filter(&objects).len() == 1);
+    let asks_of_all = question.is_question
+        && question.has_any(&["all", "everything", "everyone"])
+        && question.has_any(&["ok", "okay", "healthy", "fine", "alright", "up", "good", "running", "ready"]);
+    let is_problem =
+        question.unhealthy || asks_of_all || question.state.is_some_and(|state| state.filter(&objects).len() == 1);
     if is_problem && objects.iter().all(|object| object.kind != "pods") {
         let found = question.state.unwrap_or(State::Unhealthy).filter(&objects);
         if found.len() == 1 {
@@ -221,7 +288,8 @@ fn narrowed(
         "red",
         "stuck",
         "odd",
-    ]) {
+    ]) || asks_of_all
+    {
         only(&|object| object.is_unhealthy)
     } else if says(&["new", "come back", "came back", "is it back", "recreated", "replacement"]) {
         let is_before = |other: &&Exchange| !std::ptr::eq(*other, exchange);

@@ -437,8 +437,12 @@ impl Reading {
         ];
         let asks_names =
             matches!(joined, "names" | "their names" | "the names" | "list them" | "which ones" | "names please");
+        // "Is it running again?" asks for the state, not for the last answer.
+        let asks_state = (joined.starts_with("is ") || joined.starts_with("are "))
+            && self.has_any(&["running", "up", "back", "healthy", "ready", "ok", "okay", "fine", "alive"]);
         is_plain && asks_names
             || is_plain
+                && !asks_state
                 && self.namespace.is_none()
                 && self.state.is_none()
                 && self.pick.is_none()

@@ -101,7 +101,7 @@ impl Reading {
             && self.namespace.is_none()
             && lead.len() <= 2
             && lead.iter().all(is_lead)
-            && !lead.is_empty()
+            && (!lead.is_empty() || self.is_question)
             && namespaces.contains(last)
         {
             self.namespace = Some(last.clone());

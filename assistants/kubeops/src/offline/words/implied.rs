@@ -162,7 +162,9 @@ impl Reading {
         {
             self.replicas = Some(Replicas::By(1));
         }
-        if self.replicas.is_some() {
+        // "Give it as many as docs has": the number is that of another object.
+        let is_like_another = self.says("as many") && self.has_any(&["give", "make", "set", "put", "bring"]);
+        if self.replicas.is_some() || is_like_another {
             self.verb = Some(Verb::Scale);
         }
     }
@@ -392,6 +394,11 @@ impl Reading {
         self.imply_scale();
         self.imply_number_wanted();
         self.imply_from_question();
+        // "Try the other one with api:2.1".
+        let tries = self.has_any(&["try", "run", "use"]) && self.image.is_some() && self.has("with");
+        if matches!(self.verb, None | Some(Verb::Get)) && tries && (!self.asks() || self.asks_politely()) {
+            self.verb = Some(Verb::SetImage);
+        }
         let is_setting = self.has_any(&["put", "set", "add", "tag", "stick", "mark"]) && !self.values.is_empty();
         if matches!(self.verb, None | Some(Verb::Get | Verb::Describe)) && is_setting {
             // Names of environment variables are in upper case.

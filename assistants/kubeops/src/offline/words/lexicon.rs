@@ -91,6 +91,9 @@ pub(crate) fn words_of(message: &str) -> Vec<String> {
     });
     let all: Vec<String> = words.flatten().filter(|word| is_name(word)).collect();
     let pairs = all.windows(2).map(|pair| pair.join("-"));
+    // "Deployment cms", "the jobs deployment": an object that is called like a kind.
+    let is_kind = |word: &String| kind_word(word).is_some();
+    let beside_kind: Vec<String> = all.windows(2).filter(|pair| pair.iter().all(is_kind)).flatten().cloned().collect();
     let is_letter = |word: &String| word.len() == 1 && !matches!(&**word, "a" | "i" | "u");
     let mut words: Vec<String> = all
         .iter()
@@ -103,6 +106,7 @@ pub(crate) fn words_of(message: &str) -> Vec<String> {
         .cloned()
         .collect();
     words.extend(pairs);
+    words.extend(beside_kind);
     words
 }
 

@@ -29,8 +29,10 @@ impl Reading {
         found.filter(|_| matches!(who, "you" | "we" | "i" | "u"))
     }
 
-    pub(super) fn read_references(&mut self, joined: &str, used: &mut [bool]) {
-        const ORDINALS: [(&str, Pick); 14] = [
+    pub(super) fn read_references(&mut self, joined: &str, lexicon: &Lexicon, used: &mut [bool]) {
+        const ORDINALS: [(&str, Pick); 16] = [
+            ("middle", Pick::Middle),
+            ("remaining", Pick::Untouched),
             ("first", Pick::At(0)),
             ("1st", Pick::At(0)),
             ("second", Pick::At(1)),
@@ -62,8 +64,15 @@ impl Reading {
             // "Give web a second replica" counts replicas.
             let is_count = before == "a" && is_replica(next);
             let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb && !is_count);
+            // "The first broker", "the other fetcher".
+            let is_name = before == "the"
+                && next.len() > 2
+                && lexicon.is_complete()
+                && lexicon.linked(next).is_some()
+                && !lexicon.has_namespace(next);
             if let Some((_, pick)) = ordinal
-                && (matches!(next, "and" | "then" | "two" | "three" | "pods" | "ones" | "from" | "first")
+                && (is_name
+                    || matches!(next, "and" | "then" | "two" | "three" | "pods" | "ones" | "from" | "first")
                     || next.is_empty()
                     || matches!(
                         next,
@@ -74,6 +83,10 @@ impl Reading {
                             | "to"
                             | "in"
                             | "please"
+                            | "pls"
+                            | "how"
+                            | "what"
+                            | "which"
                             | "container"
                             | "statefulset"
                             | "job"
@@ -116,13 +129,36 @@ impl Reading {
             self.pick = Some(Pick::Last);
         }
         let newest = self.words.windows(2).find(|pair| pair[0] == "last").and_then(|pair| count_of(&pair[1]));
-        if let Some(count) = newest.filter(|_| self.tail.is_none() && self.since_seconds.is_none()) {
+        // "Describe the last two" counts objects, not lines.
+        let counts_lines = self.tail.is_some() && self.verb != Some(Verb::Describe);
+        if let Some(count) = newest.filter(|_| !counts_lines && self.since_seconds.is_none()) {
             self.pick = Some(Pick::Newest(count));
         }
         let is_before = self.says("previous one") || self.says("previous pod") || self.says("the one before");
         if is_before && self.pick.is_none() && self.verb != Some(Verb::RolloutUndo) {
             self.pick = Some(Pick::Before);
             self.previous = false;
+        }
+        if self.pick.is_none() && self.has("first") && (self.says("asked about") || self.says("asked for")) {
+            self.pick = Some(Pick::AskedFirst);
+        }
+        let follows = [
+            "next one",
+            "next pod",
+            "right after it",
+            "right after that",
+            "after that one",
+            "one after it",
+            "one after that",
+            "one below",
+        ];
+        let is_untouched =
+            ["havent touched", "not touched", "still untouched", "thats left", "that is left", "left over"];
+        if self.pick.is_none() && follows.iter().any(|phrase| self.says(phrase)) {
+            self.pick = Some(Pick::Next);
+        }
+        if self.pick.is_none() && self.has("one") && is_untouched.iter().any(|phrase| self.says(phrase)) {
+            self.pick = Some(Pick::Untouched);
         }
         if let Some(verb) = self.verb_of_one().filter(|_| self.pick.is_none()) {
             self.pick = Some(Pick::Done(verb));
@@ -133,8 +169,10 @@ impl Reading {
             .any(|phrase| self.says(&format!("the {phrase}")));
         let is_order =
             matches!(self.verb, Some(Verb::Describe | Verb::Logs | Verb::Events | Verb::Delete | Verb::Exec));
-        if is_fresh && is_order && !self.asks() && self.pick.is_none() {
+        let asks_name = self.has_any(&["name", "called"]) && self.asks();
+        if is_fresh && (is_order && !self.asks() || asks_name) && self.pick.is_none() {
             self.pick = Some(Pick::Fresh);
+            self.verb = self.verb.or(Some(Verb::Describe));
         }
         if self.says("top one") {
             self.pick = Some(Pick::At(0));

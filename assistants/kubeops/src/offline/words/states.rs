@@ -20,6 +20,12 @@ pub(in crate::offline) enum State {
     Healthy,
     /// Restarted this many times.
     Restarted(u64),
+    /// Restarted more often than this.
+    MoreRestarts(u64),
+    /// Has this many replicas.
+    Replicas(u64),
+    /// Has this many restarts or replicas: "the one with 12".
+    Count(u64),
     /// Restarted most often.
     MostRestarted,
     LeastRestarted,
@@ -40,6 +46,8 @@ const WORDS: &[(&str, State)] = &[
     ("oomkilled", State::Crashing),
     ("oomed", State::Crashing),
     ("segfaulted", State::Crashing),
+    ("crashes", State::Crashing),
+    ("dies", State::Crashing),
     ("failed", State::Failed),
     ("errored", State::Failed),
     ("completed", State::Completed),
@@ -52,6 +60,9 @@ const WORDS: &[(&str, State)] = &[
     ("errimagepull", State::Pulling),
     ("notready", State::NotReady),
     ("cordoned", State::Cordoned),
+    ("waiting", State::Pending),
+    ("fails", State::Unhealthy),
+    ("down", State::Unhealthy),
     ("broken", State::Unhealthy),
     ("failing", State::Unhealthy),
     ("unhealthy", State::Unhealthy),
@@ -67,8 +78,12 @@ const WORDS: &[(&str, State)] = &[
     ("healthy", State::Healthy),
     ("running", State::Healthy),
     ("working", State::Healthy),
+    ("works", State::Healthy),
     ("good", State::Healthy),
 ];
+
+/// Words for a healthy state that follow "is": "the one that is ready".
+const HEALTHY: [&str; 8] = ["ready", "up", "fine", "ok", "okay", "alright", "starting", "serving"];
 
 impl State {
     /// Whether the state compares several objects.
@@ -110,6 +125,12 @@ impl State {
                 select(&|object| !object.is_unhealthy && !matches!(&*object.state, "Completed" | "Succeeded"))
             }
             Self::Restarted(times) => select(&|object| object.restarts == Some(times)),
+            Self::MoreRestarts(times) => select(&|object| object.restarts.is_some_and(|own| own > times)),
+            Self::Replicas(count) => select(&|object| object.replicas == Some(count)),
+            Self::Count(count) => {
+                let restarted = Self::Restarted(count).filter(objects);
+                if restarted.is_empty() { Self::Replicas(count).filter(objects) } else { restarted }
+            }
             Self::MostRestarted => {
                 let most = objects.iter().filter_map(|object| object.restarts).max().filter(|most| *most > 0);
                 select(&|object| most.is_some() && object.restarts == most)
@@ -146,25 +167,12 @@ impl Reading {
             {
                 (found, is_several) = (Some(state), next == "ones" || crate::kinds::is_plural(next));
             }
-            // "The one that crashed", "the pod which has 4 restarts".
-            let is_relative = matches!(next, "that" | "which" | "thats" | "with" | "without" | "who");
+            // "The one that crashed", "the pod which has 4 restarts", "the one not ready".
+            let is_relative =
+                matches!(next, "that" | "which" | "thats" | "with" | "without" | "who" | "not" | "isnt" | "having");
             let is_noun = ends_noun(self.word(at)) || self.word(at) == "thing";
             if found.is_none() && is_relative && is_noun && !self.is_excluded(at) {
-                let end = (at + 8).min(self.words.len());
-                let restarts = (at + 2..end).any(|at| self.word(at).starts_with("restart"));
-                let number = (at + 2..end).find_map(|at| number_of(self.word(at)));
-                let is_most = (at + 2..end).any(|at| self.word(at) == "most");
-                found = match number {
-                    _ if restarts && is_most => Some(State::MostRestarted),
-                    Some(number) if restarts => Some(State::Restarted(number.into())),
-                    _ if restarts
-                        && (at + 1..end).any(|at| matches!(self.word(at), "never" | "not" | "no" | "without")) =>
-                    {
-                        Some(State::Restarted(0))
-                    }
-                    _ if restarts => Some(State::MostRestarted),
-                    _ => (at + 2..(at + 6).min(end)).find_map(state_at),
-                };
+                found = self.relative_clause(at + 1, &state_at);
                 is_several = self.word(at) == "ones" || crate::kinds::is_plural(self.word(at));
             }
         }
@@ -177,6 +185,19 @@ impl Reading {
         {
             (found, is_several) = (Some(state), self.has_any(&["ones", "are", "arent"]));
         }
+        // "Which pods in sensors restarted more than 5 times?"
+        if found.is_none()
+            && self.has("which")
+            && self.kind.as_deref() == Some("pods")
+            && self.words.iter().any(|word| word.starts_with("restart"))
+            && let Some(number) = self.words.windows(3).find_map(|three| match &*three[0] {
+                "more" if three[1] == "than" => number_of(&three[2]),
+                "over" | "above" => number_of(&three[1]),
+                _ => None,
+            })
+        {
+            (found, is_several) = (Some(State::MoreRestarts(number.into())), true);
+        }
         if found.is_none()
             && let Some(state) = self.superlative()
         {
@@ -186,6 +207,48 @@ impl Reading {
         self.state = Some(state);
         if is_several {
             self.each = true;
+        }
+    }
+
+    /// Returns the state that a clause from a word on says of "the one" before it: "that keeps crashing", "with three replicas".
+    fn relative_clause(&self, start: usize, state_at: &dyn Fn(usize) -> Option<State>) -> Option<State> {
+        let end = (start + 7).min(self.words.len());
+        let any = |fits: &dyn Fn(&str) -> bool| (start..end).any(|at| fits(self.word(at)));
+        let restarts = any(&|word| word.starts_with("restart"));
+        let replicas = any(&|word| matches!(word, "replica" | "replicas" | "copies" | "instances"));
+        let number = (start + 1..end).find_map(|at| number_of(self.word(at)).filter(|_| self.word(at) != "one"));
+        let is_negated = any(&|word| {
+            matches!(word, "never" | "not" | "no" | "without" | "isnt" | "arent" | "doesnt" | "wont" | "cant" | "hasnt")
+        });
+        let is_most = any(&|word| matches!(word, "most" | "highest"));
+        // "The one with 12" ends with the number, or a new clause follows.
+        let ends_with_number = self.word(start) == "with"
+            && (number_of(self.word(start + 1)).is_some())
+            && matches!(self.word(start + 2), "" | "and" | "then" | "please" | "pls" | "of" | "again");
+        match number {
+            _ if restarts && is_most => return Some(State::MostRestarted),
+            _ if replicas && is_most => return Some(State::MostReplicas),
+            Some(number) if restarts => return Some(State::Restarted(number.into())),
+            Some(number) if replicas => return Some(State::Replicas(number.into())),
+            Some(number) if ends_with_number => return Some(State::Count(number.into())),
+            _ if restarts && is_negated => return Some(State::Restarted(0)),
+            _ if restarts => return Some(State::MostRestarted),
+            _ => {}
+        }
+        if any(&|word| matches!(word, "pull" | "pulling" | "pulls")) {
+            return Some(State::Pulling);
+        }
+        let stated = (start..end.min(start + 6)).find_map(|at| {
+            let is_healthy = HEALTHY.contains(&self.word(at));
+            state_at(at).or_else(|| is_healthy.then_some(State::Healthy)).map(|state| (at, state))
+        });
+        match stated? {
+            (at, State::Healthy) if is_negated => {
+                Some(if self.word(at) == "ready" { State::NotReady } else { State::Unhealthy })
+            }
+            // "The one that isn't crashing".
+            (_, _) if is_negated => Some(State::Healthy),
+            (_, state) => Some(state),
         }
     }
 
@@ -229,7 +292,9 @@ impl Reading {
         let is_filler = |word: &str| {
             matches!(word, "not" | "still" | "currently" | "actually" | "now" | "even" | "all" | "fully" | "quite")
         };
-        let at = (copula + 1..self.words.len()).find(|at| !is_filler(self.word(*at)))?;
+        let at = (copula + 1..self.words.len()).find(|at| !is_filler(self.word(*at)));
+        // "Which pods are up?", and then "and which one isn't?"
+        let Some(at) = at else { return is_negated.then_some(State::Unhealthy) };
         let ends =
             self.words[at + 1..].iter().all(|word| is_filler(word) || matches!(&**word, "right" | "atm" | "then"));
         let state = match self.word(at) {

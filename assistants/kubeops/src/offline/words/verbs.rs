@@ -17,6 +17,23 @@ impl Reading {
             if self.word(at + 1) == "one" && lexicon.is_complete() && lexicon.linked(&word).is_some() {
                 continue;
             }
+            // "Describe deployment cms", "which image does cms use?": an object that is called like the short form of a kind.
+            let is_full_kind = Kind::find(&word).is_some_and(|kind| kind.plural == word || kind.singular == word);
+            let follows_kind = at > 0 && kind_word(self.word(at - 1)).is_some_and(|_| !is_plural(self.word(at - 1)));
+            if lexicon.has(&word) && kind_word(&word).is_some() && (follows_kind || !is_full_kind) {
+                used[at] = true;
+                self.names.push(word);
+                continue;
+            }
+            // "Describe the jobs deployment": an object that is called like a kind.
+            if is_plural(&word)
+                && kind_word(self.word(at + 1)).is_some_and(|_| !is_plural(self.word(at + 1)))
+                && lexicon.has(&word)
+            {
+                used[at] = true;
+                self.names.push(word);
+                continue;
+            }
             if let Some((kind, name)) = word.split_once('/')
                 && let Some(found) = Kind::find(kind)
                 && is_name(name)
@@ -216,6 +233,7 @@ impl Reading {
                 "last run",
                 "before that",
                 "previous run",
+                "run before",
                 "before it was killed",
                 "crashed container",
             ]

@@ -145,6 +145,7 @@ export const en = {
   branch: "Branch",
   stations_of: "Stations of {line}",
   // Approvals
+  network_condensed: "The centre is drawn larger than the outer branches.",
   approval: "Approval",
   approval_of: "Approval of {tool}",
   exact_call: "The exact call",

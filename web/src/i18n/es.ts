@@ -142,6 +142,7 @@ export const es: Record<keyof typeof en, string> = {
   branch: "Ramal",
   stations_of: "Estaciones de {line}",
   approval: "Aprobación",
+  network_condensed: "El centro se dibuja más grande que los ramales exteriores.",
   approval_of: "Aprobación de {tool}",
   exact_call: "La llamada exacta",
   approve: "Aprobar",

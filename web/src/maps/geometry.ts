@@ -30,6 +30,10 @@ interface Box {
 }
 
 const PADDING = 30;
+/** The padding of a narrow picture, as a share of its width. */
+const MAX_PADDING = 0.06;
+/** The distance at which places begin to move towards the middle of a network, as a share of that of half of its places. */
+const CONDENSED = 0.6;
 /** The smallest area that is shown, in metres. */
 const MIN_EXTENT = 1_600;
 export const LABEL_SIZE = 12;
@@ -47,31 +51,43 @@ const AMBIGUITY = { start: 1.6, middle: 1, end: 1.6 };
 const MAX_LINE = 14;
 /** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */
 const ON_PATH = 5;
+/** What each part of a path costs that the leader of a name crosses in a dense map, and how near to its place a leader may cross paths. */
+const CROSSING = 0.12;
+const NEAR_PLACE = 16;
 
-/** Returns the corners of the box around places; all but a share of `cropped` of them at each side. */
-function boxOf(places: Point[], cropped: number): Box {
-  const inner = (values: number[]) => {
-    const sorted = values.sort((a, b) => a - b);
-    const left = Math.floor(sorted.length * cropped);
-    return [sorted[left] ?? 0, sorted[sorted.length - 1 - left] ?? 0] as const;
-  };
-  const [[left, right], [top, bottom]] = [inner(places.map(({ x }) => x)), inner(places.map(({ y }) => y))];
-  return { left, right, top, bottom };
+/** Returns the corners of the box around places. */
+function boxOf(places: Point[]): Box {
+  if (places.length === 0) return { left: 0, right: 0, top: 0, bottom: 0 };
+  const [across, down] = [places.map(({ x }) => x), places.map(({ y }) => y)];
+  return { left: Math.min(...across), right: Math.max(...across), top: Math.min(...down), bottom: Math.max(...down) };
 }
 
 /** Returns how high places are, as a share of their width. */
-export function ratioOf(places: Point[], cropped: number): number {
-  const { left, right, top, bottom } = boxOf(places, cropped);
+export function ratioOf(places: Point[]): number {
+  const { left, right, top, bottom } = boxOf(places);
   return (bottom - top) / Math.max(1, right - left);
 }
 
 /**
- * Returns the function that converts places to positions in the picture, so that all of them are visible; all but a share of `cropped` at
- * each side.
+ * Returns the function that moves places towards their middle, the more the farther they are from it: the long branches of a network would
+ * otherwise leave little room for its middle, where most of its lines meet. Directions from the middle stay the same.
  */
-export function fit(places: Point[], size: Size, cropped = 0): (place: Point) => Point {
-  const { left, right, top, bottom } = boxOf(places, cropped);
-  const room = { width: Math.max(40, size.width - 2 * PADDING), height: Math.max(40, size.height - 2 * PADDING) };
+export function condense(places: Point[]): (place: Point) => Point {
+  const half = (values: number[]) => values.sort((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
+  const middle = { x: half(places.map(({ x }) => x)), y: half(places.map(({ y }) => y)) };
+  const radius = Math.max(1, CONDENSED * half(places.map(({ x, y }) => Math.hypot(x - middle.x, y - middle.y))));
+  return ({ x, y }) => {
+    const far = Math.hypot(x - middle.x, y - middle.y) / radius;
+    const share = far === 0 ? 1 : Math.asinh(far) / far;
+    return { x: middle.x + (x - middle.x) * share, y: middle.y + (y - middle.y) * share };
+  };
+}
+
+/** Returns the function that converts places to positions in the picture, so that all of them are visible. */
+export function fit(places: Point[], size: Size): (place: Point) => Point {
+  const { left, right, top, bottom } = boxOf(places);
+  const padding = Math.min(PADDING, size.width * MAX_PADDING);
+  const room = { width: Math.max(40, size.width - 2 * padding), height: Math.max(40, size.height - 2 * padding) };
   const extent = Math.max(right - left, MIN_EXTENT) / room.width;
   const scale = 1 / Math.max(extent, Math.max(bottom - top, MIN_EXTENT) / room.height);
   const middle = { x: (left + right) / 2, y: (top + bottom) / 2 };
@@ -99,7 +115,7 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
   const obstacles = paths.flatMap(samples);
   const leaders: Point[] = [];
   const points = isDense ? places : [...paths.flat(), ...places];
-  const positions = isDense ? [...POSITIONS, ...DISTANT.filter(({ x, y }) => Math.hypot(x, y) < size.width / 3.5)] : POSITIONS;
+  const positions = isDense ? [...POSITIONS, ...DISTANT.filter(({ x, y }) => Math.hypot(x, y) < size.width / 5)] : POSITIONS;
   const taken: Box[] = [];
   const labels: Label[] = [];
   for (const place of places) {
@@ -121,7 +137,10 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
           leaders.some((at) => isIn(at, box));
         const covered = obstacles.filter((point) => isIn(point, box)).length;
         const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + (covered > 0 ? ON_PATH + covered : 0) + (isFar ? 1 + Math.hypot(position.x, position.y) / 60 : 0) + 0.5 * (lines.length - 1) + Math.abs(shift) / 40;
-        if (!best || cost < best.cost) best = { label, box, cost };
+        if (best && cost >= best.cost) continue;
+        const crossed = isDense ? way.filter((at) => Math.hypot(at.x - place.x, at.y - place.y) > NEAR_PLACE && obstacles.some(({ x, y }) => Math.abs(x - at.x) < 4 && Math.abs(y - at.y) < 4)).length : 0;
+        const total = cost + crossed * CROSSING;
+        if (!best || total < best.cost) best = { label, box, cost: total };
       }
     }
     if (!best || (!place.isRequired && best.cost > 3)) continue;
@@ -168,7 +187,7 @@ const POSITIONS: Position[] = [
 ];
 
 /** Where a name can be in a dense map, in which the free places are around its middle. */
-const DISTANT: Position[] = [45, 60, 80, 100].flatMap((radius) =>
+const DISTANT: Position[] = [36, 45, 60, 80].flatMap((radius) =>
   [0, 25, -25, 50, -50, 75, -75].flatMap((degrees) => near(radius * Math.cos((degrees * Math.PI) / 180), radius * Math.sin((degrees * Math.PI) / 180), true)),
 );
 

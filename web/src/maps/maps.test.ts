@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NetworkMap } from "../api/types";
-import { fit, placeLabels } from "./geometry";
+import { condense, fit, placeLabels } from "./geometry";
 import { changesOf } from "./journey";
 import { Network, colours, textOn } from "./network";
 import { idsOf, readResult } from "./results";
@@ -117,10 +117,13 @@ describe("a map", () => {
     expect(fit([{ x: 5, y: 5 }], { width: 300, height: 200 })({ x: 5, y: 5 })).toEqual({ x: 150, y: 100 });
   });
 
-  it("leaves out the ends of long branches if it is cropped", () => {
-    const places = Array.from({ length: 100 }, (_, index) => ({ x: index === 0 ? -90_000 : index * 100, y: (index % 10) * 1000 }));
-    const place = fit(places, { width: 300, height: 200 }, 0.02);
-    expect(places.map(place).filter(({ x, y }) => x < 0 || x > 300 || y < 0 || y > 200)).toHaveLength(1);
+  it("of a whole network shows its long branches shorter, in the same directions", () => {
+    const places = Array.from({ length: 100 }, (_, index) => (index === 0 ? { x: -90_000, y: 45 } : { x: (index % 10) * 100, y: index * 10 }));
+    const [branch, other] = [{ x: -89_500, y: 500 }, { x: 700, y: 500 }].map(condense(places));
+    expect(branch?.x).toBeGreaterThan(-5_000);
+    expect(branch?.y).toBeCloseTo(500);
+    expect(other?.x).toBeGreaterThan(600);
+    expect(condense([])({ x: 3, y: 4 })).toEqual(condense([{ x: 0, y: 0 }])({ x: 3, y: 4 }));
   });
 
   it("leaves out names that would be on a line", () => {

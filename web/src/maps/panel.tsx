@@ -77,7 +77,11 @@ function Lines({ network }: { network: Network }) {
           </div>
         )}
       </div>
-      {!chosen && <p class="note">{t("choose_line")}</p>}
+      {!chosen && (
+        <p class="note">
+          {t("choose_line")} {t("network_condensed")}
+        </p>
+      )}
     </>
   );
 }

@@ -2,16 +2,16 @@
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Background, Dot, Names, Picture, Stretches } from "./drawing";
-import { fit, placeLabels, ratioOf } from "./geometry";
+import { condense, fit, placeLabels, ratioOf } from "./geometry";
 import type { Named, Size } from "./geometry";
-import type { Line, Network, Station } from "./network";
+import type { Line, Network, Point, Station } from "./network";
 
 /** The stations on each side of a station that its map shows. */
 const NEIGHBOURS = 2;
 /** The stations of a whole network that get names, where there is room. */
 const HUBS = 16;
-/** A narrow map of a whole network has fewer names, and leaves out the ends of long branches. */
-const NARROW = { width: 600, hubs: 7, cropped: 0.04 };
+/** A narrow map of a whole network has fewer names. */
+const NARROW = { width: 600, hubs: 7 };
 /** The width of a line of a whole network, as a share of that of the map. */
 const LINE_SHARE = 1 / 300;
 
@@ -70,13 +70,15 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
       </>
     );
   };
-  return <Picture height={height} {...(isAll ? { maxRatio: Math.max(0.65, Math.min(1.1, ratioOf(network.stations, NARROW.cropped))) } : {})} label={label} draw={draw} />;
+  return <Picture height={height} {...(isAll ? { maxRatio: Math.max(0.5, Math.min(1.1, ratioOf(network.stations.map(condense(network.stations))))) } : {})} label={label} draw={draw} />;
 }
 
 /** All lines of a network, with the names of the stations where most of them meet. */
 function Whole({ network, size }: { network: Network; size: Size }) {
   const isNarrow = size.width < NARROW.width;
-  const place = fit(network.stations, size, isNarrow ? NARROW.cropped : 0);
+  const nearer = condense(network.stations);
+  const fitted = fit(network.stations.map(nearer), size);
+  const place = (point: Point) => fitted(nearer(point));
   const width = Math.max(1.6, Math.min(3.2, size.width * LINE_SHARE));
   const hubs = network.hubs(isNarrow ? NARROW.hubs : HUBS).map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false }));
   const labels = placeLabels(hubs, sections(network).map((section) => section.map(place)), size, true);

@@ -134,7 +134,7 @@ export const en = {
   n_changes: "{count|1 change|{count} changes}",
   trains_at: "Next trains at {station}",
   now: "now",
-  arrivals_as_of: "Counting down from data of {time}.",
+  arrivals_as_of: "In the circles: minutes from now, counted down from the times announced at {time}.",
   arrivals_old: "These times were announced at {time}, and are too old to show where the trains are. Ask again for current ones.",
   arrivals_gone: "All trains announced at {time} have arrived. Ask again for the next ones.",
   network: "Network",

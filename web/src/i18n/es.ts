@@ -131,7 +131,7 @@ export const es: Record<keyof typeof en, string> = {
   n_changes: "{count|1 transbordo|{count} transbordos}",
   trains_at: "Próximos trenes en {station}",
   now: "ahora",
-  arrivals_as_of: "Cuenta atrás a partir de los datos de las {time}.",
+  arrivals_as_of: "En los círculos: minutos desde ahora, en cuenta atrás a partir de las horas anunciadas a las {time}.",
   arrivals_old: "Estos tiempos se anunciaron a las {time}, y son demasiado antiguos para mostrar dónde están los trenes. Pregunta de nuevo para ver los actuales.",
   arrivals_gone: "Ya llegaron todos los trenes anunciados a las {time}. Pregunta de nuevo para ver los próximos.",
   network: "Red",

@@ -3,11 +3,12 @@ import { useEffect, useState } from "preact/hooks";
 import type { Analytics } from "../api/types";
 import { Tile } from "../activity/view";
 import { threads } from "../app/open";
-import { agents, client, messageOf, noteFailure } from "../app/session";
+import { client, messageOf, noteFailure } from "../app/session";
 import { titleOf } from "../chat/header";
 import { dateTime, dollars, duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
-import { assistantName, isBuiltIn, modelName } from "../text/names";
+import { useLineNames } from "../maps/load";
+import { agentName, isBuiltIn, modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
 
@@ -30,6 +31,7 @@ export function AnalyticsView() {
       isCurrent = false;
     };
   }, [thread]);
+  const lines = useLineNames();
   return (
     <section class="page analytics" aria-label={t("analytics")}>
       <header class="page-header">
@@ -63,7 +65,7 @@ export function AnalyticsView() {
           </dl>
           <div class="charts">
             <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => t(`role_${role}` as Key))} />
-            <Bars title={t("by_agent")} values={ofAnswers(figures, figures.agents, (name) => (agents.value.some((agent) => agent.name === name) ? assistantName(name) : visibleLine(name)))} />
+            <Bars title={t("by_agent")} note={t("by_agent_note")} values={mapValues(figures.agents, (name) => agentName(name, lines))} />
             <Bars title={t("by_model")} values={ofAnswers(figures, figures.models, modelName)} />
             {figures.durations && (
               <Bars
@@ -122,13 +124,14 @@ function mapValues(counts: Record<string, number>, name: (key: string) => string
     .map(([key, count]) => [name(key), count]);
 }
 
-function Bars({ title, values, format = number }: { title: string; values: [string, number][]; format?: (value: number) => string }) {
+function Bars({ title, note, values, format = number }: { title: string; note?: string; values: [string, number][]; format?: (value: number) => string }) {
   const largest = Math.max(1, ...values.map(([, value]) => value));
   return (
     <section class="panel">
       <header>
         <h2>{title}</h2>
       </header>
+      {note && <p class="note">{note}</p>}
       {values.length === 0 ? (
         <p class="note">{t("none_yet")}</p>
       ) : (

@@ -35,6 +35,24 @@ export function useNetwork(agent: string): Network | null | string {
   return network;
 }
 
+/** Returns the names of the lines of all networks by their ids, as far as they are loaded. */
+export function useLineNames(): Map<string, string> {
+  const [names, setNames] = useState<Map<string, string>>(new Map());
+  useEffect(() => {
+    let isCurrent = true;
+    const withMap = agents.value.filter(({ has_map }) => has_map);
+    Promise.all(withMap.map(({ name }) => load(name))).then(
+      (networks) => isCurrent && setNames(new Map(networks.flatMap(({ lines }) => lines.map(({ id, name }) => [id, name])))),
+      // Without the names of lines, agents keep their own.
+      noteFailure,
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, []);
+  return names;
+}
+
 /**
  * Returns the network that contains one of the stations with the given ids; `null` while it is being looked for, and `undefined` if
  * there is none. The network of the assistant `agent` is looked at first.

@@ -32,3 +32,17 @@ export function speakerName(message: Message, assistant: string, assistants: str
   const other = turnOf(message) === null ? (agent ?? author) : null;
   return other ? visibleLine(other) : assistantName(assistant || t("assistant"));
 }
+
+/** The agents of an assistant that are not named after a line: for questions about its whole network, and for answers of several agents. */
+const AGENTS: Record<string, "agent_status" | "agent_collaborative"> = { STATUS: "agent_status", COLLABORATIVE: "agent_collaborative" };
+
+/**
+ * Names an agent. Those of lines have the ids of their lines in capitals, with underscores; `lines` are the names of lines by their ids.
+ * Other messages, such as imported ones, may name a whole assistant.
+ */
+export function agentName(name: string, lines: Map<string, string>): string {
+  const known = Object.hasOwn(AGENTS, name) ? AGENTS[name] : undefined;
+  if (known) return t(known);
+  const line = /^[A-Z_]+$/.test(name) ? lines.get(name.toLowerCase().replaceAll("_", "-")) : undefined;
+  return line === undefined ? assistantName(name) : visibleLine(line, 60);
+}

@@ -172,6 +172,7 @@ function Turns({ thread }: { thread: string | null }) {
           <b>{number(rows.length)}</b>
         </p>
       </header>
+      <p class="note">{t("turns_note")}</p>
       {rows.length === 0 ? (
         <Empty icon="activity" title={t("no_turns")} />
       ) : (

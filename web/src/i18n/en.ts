@@ -323,6 +323,7 @@ export const en = {
   n_calls: "{count|1 tool call|{count} tool calls}",
   status: "Status",
   status_completed: "Completed",
+  turns_note: "Each question to an assistant is a turn. Appended and imported messages are not turns.",
   status_waiting_for_approval: "Waiting for approval",
   status_failed: "Failed",
   took: "Duration",

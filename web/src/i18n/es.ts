@@ -316,6 +316,7 @@ export const es: Record<keyof typeof en, string> = {
   n_calls: "{count|1 llamada|{count} llamadas}",
   status: "Estado",
   status_completed: "Completado",
+  turns_note: "Cada pregunta a un asistente es un turno. Los mensajes añadidos e importados no son turnos.",
   status_waiting_for_approval: "Espera aprobación",
   status_failed: "Falló",
   took: "Duración",

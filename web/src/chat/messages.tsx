@@ -11,7 +11,7 @@ import { speakerName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Icon } from "../ui/icons";
 import { pretty } from "../ui/controls";
-import { SourceDialog } from "./sources";
+import { SourceDialog, groupsOf, sourceTitle } from "./sources";
 import type { Call, Item } from "./items";
 
 export interface MessageActions {
@@ -153,7 +153,7 @@ function Answer({ text, sources, question }: { text: string; sources: Source[]; 
   const cite = (number: number) => {
     const source = numbered.get(number);
     if (!source) return null;
-    const title = visibleLine(source.title ?? source.id);
+    const title = sourceTitle(source);
     return (
       <button type="button" class="cite" title={title} aria-label={t("source_n", { n: number, title })} onClick={() => setOpen(source)}>
         {number}
@@ -165,11 +165,22 @@ function Answer({ text, sources, question }: { text: string; sources: Source[]; 
       <Markdown text={text} cite={numbered.size > 0 ? cite : undefined} />
       {numbered.size > 0 && (
         <ul class="sources" aria-label={t("sources")}>
-          {[...numbered].map(([number, source]) => (
-            <li key={number}>
-              <button type="button" onClick={() => setOpen(source)}>
-                <b>{number}</b> {visibleLine(source.title ?? source.id, 80)}
-              </button>
+          {groupsOf(numbered).map(({ title, sources: [first, ...others] }) => (
+            <li key={title}>
+              {first && others.length === 0 ? (
+                <button type="button" onClick={() => setOpen(first.source)}>
+                  <b>{first.numbers.join(", ")}</b> {title}
+                </button>
+              ) : (
+                <span class="chip">
+                  {[...(first ? [first] : []), ...others].map(({ source, numbers }) => (
+                    <button key={numbers[0]} type="button" aria-label={t("source_n", { n: numbers.join(", "), title })} onClick={() => setOpen(source)}>
+                      <b>{numbers.join(", ")}</b>
+                    </button>
+                  ))}
+                  <span>{title}</span>
+                </span>
+              )}
             </li>
           ))}
         </ul>

@@ -3,13 +3,50 @@ import { useEffect, useState } from "preact/hooks";
 import type { Source } from "../api/types";
 import { chatWith, formatRoute } from "../app/router";
 import { client, messageOf } from "../app/session";
-import { number, t } from "../i18n";
+import { day, number, t } from "../i18n";
 import { Markdown } from "../text/markdown";
 import { safeUrl } from "../text/url";
 import { visibleLine } from "../text/visible";
 import { Dialog, Loading, Problem, pretty } from "../ui/controls";
 
 const MAX_PASSAGES = 100;
+
+/** The title that the engine gives to a message: who wrote it, and on which day. */
+const SAID_BY = /^said by (.+) on (\d{4}-\d{2}-\d{2})$/;
+
+/** Returns the title of a source. That of a message is in the user's language, with the date as the page writes dates. */
+export function sourceTitle(source: Source, limit?: number): string {
+  const said = source.kind === "message" ? SAID_BY.exec(source.title ?? "") : null;
+  if (!said) return visibleLine(source.title ?? source.id, limit);
+  const [, name = "", on = ""] = said;
+  const speaker = name === "the user" ? t("the_user") : name === "the assistant" ? t("the_assistant") : name;
+  return visibleLine(t("message_said_by", { name: speaker, day: day(on) }), limit);
+}
+
+/** Sources with the same title, which share a chip: what each shows, and the numbers with which it is cited. */
+export interface SourceGroup {
+  title: string;
+  sources: { source: Source; numbers: number[] }[];
+}
+
+export function groupsOf(numbered: Map<number, Source>): SourceGroup[] {
+  const groups = new Map<string, SourceGroup>();
+  for (const [number, source] of numbered) {
+    const title = sourceTitle(source, 80);
+    const group = groups.get(title) ?? { title, sources: [] };
+    groups.set(title, group);
+    const known = group.sources.find((other) => isSame(other.source, source));
+    if (known) known.numbers.push(number);
+    else group.sources.push({ source, numbers: [number] });
+  }
+  return [...groups.values()];
+}
+
+/** Whether two sources show the same passage: other fields than the number of the citation are equal. */
+function isSame(one: Source, other: Source): boolean {
+  const compared = ({ kind, id, fields }: Source) => JSON.stringify([kind, id, Object.entries((fields ?? {}) as Record<string, unknown>).filter(([name]) => name !== "cited_as").sort(([a], [b]) => (a < b ? -1 : 1))]);
+  return compared(one) === compared(other);
+}
 
 type Passage = { state: "loading" } | { state: "none" } | { state: "found"; text: string } | { state: "failed"; problem: string };
 
@@ -30,7 +67,7 @@ export function SourceDialog({ source, question, onClose }: { source: Source; qu
   }, [source, thread, seq, question]);
   const shown = Object.entries(fields).filter(([name]) => !["thread", "seq", "cited_as", "text"].includes(name));
   return (
-    <Dialog title={visibleLine(source.title ?? source.id)} onClose={onClose} wide>
+    <Dialog title={sourceTitle(source)} onClose={onClose} wide>
       {passage.state === "loading" && <Loading />}
       {passage.state === "failed" && <Problem text={passage.problem} />}
       {passage.state === "none" && <p>{t("passage_gone")}</p>}

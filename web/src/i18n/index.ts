@@ -71,6 +71,12 @@ export function dateTime(instant: string): string {
   return Number.isNaN(date.getTime()) ? instant : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date);
 }
 
+/** Formats a date of the form 2026-05-11 in the same way as the date of `dateTime`. */
+export function day(date: string): string {
+  const parsed = new Date(`${date}T00:00:00Z`);
+  return Number.isNaN(parsed.getTime()) ? date : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeZone: "UTC" }).format(parsed);
+}
+
 /** Formats an instant as a time, with the date if it is not today. */
 export function timeOf(instant: string, now = new Date()): string {
   return new Date(instant).toDateString() === now.toDateString() ? shortTime(instant, now) : dateTime(instant);

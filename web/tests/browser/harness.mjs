@@ -146,11 +146,14 @@ export function journal(length = 96) {
     ["Can we swim there with a five-year-old?", "Yes: the bay is shallow for 20 metres, and there is a buoy line."],
     ["How far is the next pharmacy?", "In the village, 2.5 km along the lake path, open until six."],
   ];
+  // The allergy is mentioned once, so that an answer about it quotes one message.
+  const instead = ["Did we pack the sun cream?", "It is on the list: one bottle for everyone, in the blue bag."];
   const messages = [];
   const start = Date.parse("2026-05-11T18:02:00Z");
   for (let index = 0; index < length; index += 1) {
-    const topic = topics[Math.floor(index / 2) % topics.length] ?? topics[0];
+    const place = Math.floor(index / 2) % topics.length;
     const round = Math.floor(index / (topics.length * 2));
+    const topic = round > 0 && place === 1 ? instead : topics[place];
     const text = (index % 2 === 0 ? topic?.[0] : topic?.[1]) ?? "";
     messages.push({
       role: index % 2 === 0 ? "user" : "assistant",

@@ -46,7 +46,7 @@ const GAP = 4;
 /** The least distance between a name and the middle of another place. */
 const CLEARANCE = 6;
 /** How many times as far as its own place any other place must be from a name beside its place. A name that is centred is clearer. */
-const AMBIGUITY = { start: 1.6, middle: 1, end: 1.6 };
+const AMBIGUITY = { start: 2, middle: 1.2, end: 2 };
 /** Longer names may be broken into two lines, and required ones into three. */
 const MAX_LINE = 14;
 /** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */

@@ -116,8 +116,7 @@ function ResultList({ results, onMore }: { results: Results; onMore: () => void 
               <p class="where">
                 <b>{titles.get(hit.thread) ?? t("thread")}</b>
                 <span>#{number(hit.message.seq)}</span>
-                <span>{t(`role_${hit.message.role}`)}</span>
-                {hit.message.author && <span>{visibleLine(hit.message.author, 40)}</span>}
+                <span>{hit.message.author ? visibleLine(hit.message.author, 40) : t(`role_${hit.message.role}`)}</span>
                 <time dateTime={hit.message.created_at}>{shortTime(hit.message.created_at)}</time>
               </p>
               <p class="snippet">

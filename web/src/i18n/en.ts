@@ -335,7 +335,7 @@ export const en = {
   unknown: "unknown",
   model: "Model",
   model_calls: "Model calls",
-  context_size: "{messages|1 message|{messages} messages}, {tokens} tokens (estimated)",
+  context_size: "{messages|1 message|{messages} messages}, ≈ {tokens} tokens",
   turn_is_running: "This turn is running…",
   steps: "Steps",
   step_question: "Question",

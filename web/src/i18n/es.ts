@@ -328,7 +328,7 @@ export const es: Record<keyof typeof en, string> = {
   unknown: "desconocido",
   model: "Modelo",
   model_calls: "Llamadas al modelo",
-  context_size: "{messages|1 mensaje|{messages} mensajes}, {tokens} tokens (estimados)",
+  context_size: "{messages|1 mensaje|{messages} mensajes}, ≈ {tokens} tokens",
   turn_is_running: "Este turno está en curso…",
   steps: "Pasos",
   step_question: "Pregunta",

@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { board, journal, launch, serve } from "./harness.mjs";
+import { board, citing, journal, launch, serve } from "./harness.mjs";
 import type { Served } from "./harness.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -31,6 +31,8 @@ beforeAll(async () => {
   const empty = await create({ metadata: { assistant: "subway" } });
   const sums = await create({ title: "Sums" });
   const sum = await ask("general", "What is 17 * 23?", sums);
+  const cited = await create({ title: "Sources" });
+  await served.call("POST", `v1/threads/${cited}/messages`, { messages: [{ role: "user", text: "Who is allergic?" }, citing()] });
   const question = encodeURIComponent("Who is allergic to nuts?");
   views = {
     "new chat": { address: "#/chat", ready: ".agent-cards" },
@@ -43,6 +45,7 @@ beforeAll(async () => {
         await page.locator("dialog .passage").waitFor();
       },
     },
+    "sources with the same title": { address: `#/chat/${cited}`, ready: ".sources .chip" },
     "tool calls": {
       address: `#/chat/${sums}`,
       ready: "details.call",

@@ -204,3 +204,19 @@ export function board(name = "14 St-Union Sq", ageMinutes = 0) {
     { role: "assistant", text: `The next L to 8 Av leaves at ${arrivals[0]?.clock}.`, agent: "subway", created_at },
   ];
 }
+
+/** An answer that cites two messages of the same day, and one passage of a document twice. */
+export function citing() {
+  const source = (/** @type {string} */ kind, /** @type {string} */ id, /** @type {string} */ title, /** @type {number} */ number, /** @type {string} */ text) => ({ kind, id, title, fields: { cited_as: number, text } });
+  const said = "said by Nora on 2026-05-11";
+  return {
+    role: "assistant",
+    text: "Mila is allergic to nuts [1] [2]. The guide names peanuts [3] [4].",
+    sources: [
+      source("message", "m1", said, 1, "Mila is allergic to nuts."),
+      source("message", "m2", said, 2, "No nuts for Mila."),
+      source("document", "d1", "guide.md", 3, "Peanuts are nuts here."),
+      source("document", "d1", "guide.md", 4, "Peanuts are nuts here."),
+    ],
+  };
+}

@@ -3,7 +3,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Browser, BrowserContext, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { journal, launch, serve } from "./harness.mjs";
+import { citing, journal, launch, serve } from "./harness.mjs";
 import type { Served } from "./harness.mjs";
 
 let served: Served;
@@ -133,6 +133,16 @@ describe("chat", () => {
     await page.getByRole("link", { name: "Show in the conversation" }).click();
     await page.locator(".message.hit").getByText("Priya leads").waitFor();
     await page.locator(".thread-list").getByText("Priya leads the Falcon project").waitFor();
+  });
+
+  it("shows sources with the same title in one chip, and one that is cited twice once", async () => {
+    const id = await thread("Sources");
+    await add(id, [{ role: "user", text: "Who is allergic?" }, citing()]);
+    await signIn(`#/chat/${id}`);
+    const chips = async () => (await page.locator(".sources li").allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
+    await expect.poll(chips).toEqual(["1 2 said by Nora on 11 May 2026", "3, 4 guide.md"]);
+    await page.locator(".sources").getByRole("button", { name: "Source 2: said by Nora on 11 May 2026" }).click();
+    await page.getByRole("dialog").getByText("No nuts for Mila.").waitFor();
   });
 
   it("shows expandable tool calls", async () => {

@@ -26,14 +26,14 @@ use crate::conversation::{Conversation, Step};
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Reading, chained_program, read, without_ruled_out};
+use super::words::{Act, Lexicon, Pick, Reading, chained_program, read, without_ruled_out};
 use again::{another_number, another_place, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::{amended, kept_after_cancel};
 use requests::{LATER, change_and_look, is_several_requests, read_request, several};
 use rewording::{
-    of_listed_kind, with_everything_listed, with_kind_of_name, with_limits_described, with_node_emptied,
-    with_other_extreme, with_place_spoken_of,
+    described_if_needed, of_listed_kind, with_everything_listed, with_image_spoken_of, with_kind_of_name,
+    with_node_emptied, with_other_extreme, with_place_spoken_of,
 };
 
 /// The next step of a turn.
@@ -233,12 +233,15 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(reading) = asked.of_another_kind().or_else(|| asked.as_was_explained()) {
         return Planner { conversation, reading }.wanted();
     }
-    let request = with_limits_described(with_place_spoken_of(request, conversation));
-    let request = with_everything_listed(request, conversation);
+    let request = described_if_needed(with_place_spoken_of(request, conversation));
+    let request = with_image_spoken_of(with_everything_listed(request, conversation), conversation);
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
     let planner = Planner { conversation, reading };
+    if std::env::var("ZZDBG").is_ok() {
+        eprintln!("DBG {message}: {:?}", planner.reading);
+    }
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
         Next::Reply(text) if planner.is_no_answer(&text) => planner.look().unwrap_or(Next::Reply(text)),
@@ -324,6 +327,9 @@ impl Planner<'_> {
         }
         if let Some(next) = self.asks_for_replacement() {
             return next;
+        }
+        if self.reading.pick == Some(Pick::Fresh) && self.reading.has_any(&["name", "called"]) {
+            return self.of_verb(Verb::Describe);
         }
         if self.reading.verb.is_none_or(Verb::is_read) || self.reading.act == Some(Act::Spoken) {
             let explained = self
@@ -467,7 +473,10 @@ impl Planner<'_> {
             Act::Refused(reason) => reply(format!("I cannot do that from a chat: {reason}.")),
             Act::Consent => match answers::pending(self.conversation) {
                 Some(requested) => reply(answers::waiting(requested)),
-                None => self.explained_change().unwrap_or_else(|| reply(answers::NOTHING_WAITS)),
+                None => self
+                    .explained_change()
+                    .or_else(|| self.refused_change_again())
+                    .unwrap_or_else(|| reply(answers::NOTHING_WAITS)),
             },
             Act::Refusal => match answers::pending(self.conversation) {
                 Some(requested) => reply(format!(
@@ -487,6 +496,7 @@ impl Planner<'_> {
                 Some(requested) => format!("I requested nothing. {}", answers::waiting(requested)),
                 None => format!("{} Nothing was changed.", answers::SPOKEN),
             }),
+            Act::Outcome if self.reading.has("why") && self.reading.pronoun => self.why(),
             Act::Outcome => self.outcome(),
             Act::Repeat => match repeat::message_again(&self.reading, self.conversation) {
                 Some(message) => next_step(&message, self.conversation),
@@ -538,6 +548,10 @@ impl Planner<'_> {
         }
         if let Some(verb) = self.continued_verb() {
             return self.of_verb(verb);
+        }
+        // "What's the image on the one with 4 replicas?"
+        if reading.state.is_some() && reading.asks() {
+            return self.of_verb(Verb::Get);
         }
         // "Why is the first one failing?", and then "and the second?"
         if reading.pick.is_some() && self.continues_diagnosis() {
@@ -596,6 +610,16 @@ impl Planner<'_> {
         let list =
             Command { kind: Some("pods".to_owned()), namespace: deleted.namespace.clone(), ..Command::new(Verb::Get) };
         (asks && reading.asks() && !reading.has("why") && is_read).then(|| self.run_or_answer(vec![list]))
+    }
+
+    /// "Do it after all", "request it again": the change that was denied or taken back, as a new request.
+    fn refused_change_again(&self) -> Option<Next> {
+        let asks = ["after all", "do it anyway", "request it again", "ask again"];
+        let is_meant = asks.iter().any(|phrase| self.reading.says(phrase)) && !self.reading.is_question;
+        let last = self.conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
+        let [only] = &last.requested[..] else { return None };
+        let is_refused = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
+        (is_meant && is_refused).then(|| Next::Run(vec![Command { basis: None, ..only.command.clone() }]))
     }
 
     fn continues_diagnosis(&self) -> bool {

@@ -175,9 +175,10 @@ pub(super) fn picked(conversation: &Conversation, pick: Pick, reading: &Reading,
             return Found::of(unique(some.filter_map(|object| fitting(object, verb, None)).collect()));
         }
         Pick::Middle => list.get(list.len() / 2).filter(|_| list.len() % 2 == 1).cloned(),
-        Pick::Next => spoken_last(conversation, &list)
+        Pick::Next | Pick::Previous => spoken_last(conversation, &list)
             .and_then(|last| list.iter().position(|object| is_same(object, &last)))
-            .and_then(|at| list.get(at + 1).cloned()),
+            .and_then(|at| if pick == Pick::Next { at.checked_add(1) } else { at.checked_sub(1) })
+            .and_then(|at| list.get(at).cloned()),
         Pick::Untouched => return untouched(conversation, list, verb),
         Pick::Other | Pick::Before | Pick::AskedFirst | Pick::Fresh | Pick::Done(_) => None,
     };
@@ -254,6 +255,23 @@ fn last_of_command(conversation: &Conversation, done: Verb, verb: Verb) -> Found
     Found::of(unique(found.iter().filter_map(|object| fitting(object, verb, None)).collect()))
 }
 
+/// Returns the objects that the conversation is about now: one, or several that were named one by one. Empty after a list.
+pub(super) fn spoken_of_now(conversation: &Conversation) -> Vec<ObjectSummary> {
+    let names_all = |exchange: &Exchange| {
+        let steps = exchange.steps.iter().filter(|step| step.command.verb != Verb::Find);
+        let mut names = steps.map(|step| step.command.name.is_some());
+        exchange.offered.is_empty() && names.next() == Some(true) && names.all(|is_named| is_named)
+    };
+    match focus(conversation, Verb::Describe, None, None) {
+        Found::One(object) => vec![object],
+        Found::Several(objects) => {
+            let newest = conversation.earlier.iter().rev().find(|exchange| !subjects(exchange).is_empty());
+            if newest.is_some_and(names_all) { objects } else { Vec::new() }
+        }
+        Found::None => Vec::new(),
+    }
+}
+
 /// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.
 fn other(
     conversation: &Conversation,
@@ -261,18 +279,20 @@ fn other(
     reading: &Reading,
     verb: Verb,
 ) -> Found {
-    let Found::One(current) = focus(conversation, Verb::Describe, None, None) else {
+    let currents = spoken_of_now(conversation);
+    let Some(current) = currents.first() else {
         let mut lists = lists;
         return lists.next().map_or(Found::None, |list| {
             Found::of(unique(list.iter().filter_map(|object| fitting(object, verb, None)).collect()))
         });
     };
     let workload = |object: &ObjectSummary| object.owner.as_ref().map_or(&object.name, |(_, owner)| owner).clone();
-    let is_same = |object: &ObjectSummary| {
+    let is_same_as = |object: &ObjectSummary, current: &ObjectSummary| {
         let is_same_pod = object.name == current.name && object.namespace == current.namespace;
         let both_pods = object.kind == "pods" && current.kind == "pods";
-        is_same_pod || !both_pods && object.namespace == current.namespace && workload(object) == workload(&current)
+        is_same_pod || !both_pods && object.namespace == current.namespace && workload(object) == workload(current)
     };
+    let is_same = |object: &ObjectSummary| currents.iter().any(|current| is_same_as(object, current));
     for list in lists {
         let mut others: Vec<ObjectSummary> = list.into_iter().filter(|object| !is_same(object)).collect();
         let has_name = |object: &ObjectSummary, name: &String| {
@@ -302,6 +322,9 @@ fn other(
     let spoken = unique(spoken);
     if !spoken.is_empty() {
         return Found::of(spoken);
+    }
+    if currents.len() > 1 {
+        return Found::None;
     }
     // The other pod of the same workload, or the other workload of the cluster that was mentioned.
     let siblings = conversation.mentioned.iter().flatten().filter(|object| {

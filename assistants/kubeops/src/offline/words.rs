@@ -146,6 +146,8 @@ pub(super) enum Pick {
     Middle,
     /// The one that follows, in its list, what was spoken of last.
     Next,
+    /// The one that precedes, in its list, what was spoken of last.
+    Previous,
     /// The only one of the list that was not spoken of since.
     Untouched,
     /// The one that was spoken of before the last one.

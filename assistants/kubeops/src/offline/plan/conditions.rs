@@ -55,6 +55,8 @@ pub(super) fn conditional(message: &str, conversation: &Conversation, lexicon: &
         reading.pronoun &= reading.names.is_empty();
     }
     reading.namespace = reading.namespace.or(whole.namespace);
+    // "If the producer pod restarted more than 5 times, delete it".
+    reading.kind = reading.kind.or(whole.kind.filter(|kind| condition.metric == Metric::Restarts && kind == "pods"));
     let verb = reading.verb.filter(|verb| !verb.is_read() && reading.change_verbs().len() < 2);
     let Some(verb) = verb.filter(|_| reading.act.is_none() && !reading.has_condition()) else {
         return reply(UNDECIDED);
@@ -213,7 +215,9 @@ fn split(message: &str) -> Option<(Condition, String)> {
     let value: u64 = plain[number].parse().ok()?;
     let before: Vec<&str> = plain[at..number].iter().map(String::as_str).collect();
     let has = |pair: &[&str]| before.windows(pair.len()).any(|words| words == pair);
-    let next: Vec<&str> = plain[number + 1..].iter().take(2).map(String::as_str).collect();
+    // "3 replicas or more"
+    let is_unit = |word: &&str| matches!(*word, "replicas" | "restarts" | "pods" | "times" | "copies" | "instances");
+    let next: Vec<&str> = plain[number + 1..].iter().map(String::as_str).skip_while(is_unit).take(2).collect();
     let range = if next.starts_with(&["or", "more"]) || has(&["at", "least"]) {
         (value, u64::MAX)
     } else if has(&["more", "than"]) || has(&["over"]) || has(&["above"]) || has(&["greater", "than"]) || has(&[">"]) {

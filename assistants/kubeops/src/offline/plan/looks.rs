@@ -317,6 +317,13 @@ impl Planner<'_> {
         if let Some(Step { error: Some(error), command, .. }) = failed.filter(|step| !step.command.verb.is_read()) {
             return reply(format!("Because `{}` failed: {error}", command.line()));
         }
+        // "Why did it restart?"
+        if self.reading.pronoun
+            && self.reading.words.iter().any(|word| word.starts_with("restart"))
+            && let Found::One(object) = refer::focus(self.conversation, Verb::Describe, None, None)
+        {
+            return self.examine(&[&object]);
+        }
         for exchange in self.conversation.earlier.iter().rev() {
             let unhealthy: Vec<ObjectSummary> =
                 refer::listed(exchange).into_iter().filter(|object| object.is_unhealthy).take(3).collect();

@@ -50,10 +50,28 @@ pub(super) fn with_everything_listed(reading: Reading, conversation: &Conversati
     }
 }
 
-/// "What memory limit does it have?": only a description shows limits.
-pub(super) fn with_limits_described(reading: Reading) -> Reading {
+/// "Set the deployment to that image": the image of the object that was spoken of last.
+pub(super) fn with_image_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
+    let is_meant = ["to that image", "on that image", "to this image", "to that version"]
+        .iter()
+        .any(|phrase| reading.says(phrase))
+        && reading.image.is_none()
+        && reading.version.is_none()
+        && reading.namespace.is_none()
+        && reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::SetImage | Verb::Scale))
+        && !reading.asks();
+    match refer::focus(conversation, Verb::Describe, None, None) {
+        Found::One(object) if is_meant && !object.image.is_empty() => {
+            Reading { verb: Some(Verb::SetImage), act: None, image: Some(object.image), is_implied: false, ..reading }
+        }
+        _ => reading,
+    }
+}
+
+/// "What memory limit does it have?", "what controls it?": only a description shows limits and owners.
+pub(super) fn described_if_needed(reading: Reading) -> Reading {
     let is_meant = reading.verb.is_none_or(|verb| verb == Verb::Get)
-        && reading.has_any(&["limit", "limits"])
+        && reading.has_any(&["limit", "limits", "controls", "owns", "owner", "manages"])
         && reading.asks()
         && !reading.is_plural
         && (reading.pronoun || reading.pick.is_some() || reading.state.is_some() || !reading.names.is_empty());

@@ -144,7 +144,7 @@ impl Planner<'_> {
         self.found(found, verb)
     }
 
-    /// "The analytics deployment": a namespace as the name, if nothing else is called so. The only object of the kind that was shown there.
+    /// "The analytics deployment": a namespace as the name, if nothing else is called so, for the only object of the kind there.
     fn of_place(&self, verb: Verb) -> Option<Targets> {
         let reading = &self.reading;
         let [name] = &reading.names[..] else { return None };
@@ -153,13 +153,14 @@ impl Planner<'_> {
         if !is_place || refer::known(self.conversation, name, verb, reading) != Found::None {
             return None;
         }
-        let there = |object: &&ObjectSummary| object.namespace == *name;
-        let shown = self.conversation.earlier.iter().flat_map(refer::shown_objects).filter(there);
-        let mut fitting: Vec<ObjectSummary> =
-            shown.filter_map(|object| refer::fitting(object, verb, Some(kind))).collect();
-        fitting.sort_by(|one, other| one.name.cmp(&other.name));
-        fitting.dedup_by(|one, other| one.name == other.name);
-        (!fitting.is_empty()).then(|| self.found(Found::of(fitting), verb))
+        let there = Reading {
+            names: Vec::new(),
+            namespace: Some(name.clone()),
+            kind: Some(kind.to_owned()),
+            unhealthy: false,
+            ..reading.clone()
+        };
+        Some(Planner { reading: there, ..*self }.only_one(verb))
     }
 
     /// Returns the pod by which the newest request named a workload: "restart the crashing one". `None` if it named the workload.
@@ -275,7 +276,8 @@ impl Planner<'_> {
 
     /// "And the other pod in there", before a list showed it: reads the objects of the kind.
     fn other_of_cluster(&self, verb: Verb) -> Option<Targets> {
-        let Found::One(current) = refer::focus(self.conversation, Verb::Describe, None, None) else { return None };
+        let currents = refer::spoken_of_now(self.conversation);
+        let current = currents.first()?;
         let kind = self.reading.kind.clone().unwrap_or_else(|| current.kind.clone());
         let Some(read) = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get) else {
             let reading = Reading {
@@ -291,7 +293,7 @@ impl Planner<'_> {
         let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
         let is_meant = |object: &&ObjectSummary| {
             let is_named = |name: &String| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3);
-            object.name != current.name && self.reading.names.iter().all(is_named)
+            currents.iter().all(|current| object.name != current.name) && self.reading.names.iter().all(is_named)
         };
         let others = objects.iter().filter(is_meant).filter_map(|object| refer::fitting(object, verb, None)).collect();
         Some(self.found(Found::of(others), verb))
@@ -573,6 +575,12 @@ impl Planner<'_> {
     fn unhealthy_of(&self, found: Found) -> Found {
         let Found::Several(objects) = found else { return found };
         let reading = &self.reading;
+        // "The healthy bidder pod".
+        if let Some(state) = reading.state.filter(|_| !reading.names.is_empty() && !reading.each)
+            && let [only] = &state.filter(&objects)[..]
+        {
+            return Found::One(only.clone());
+        }
         let sick: Vec<&ObjectSummary> = objects.iter().filter(|object| object.is_unhealthy).collect();
         match sick[..] {
             [only] if reading.unhealthy && !reading.each && !reading.names.is_empty() => Found::One(only.clone()),

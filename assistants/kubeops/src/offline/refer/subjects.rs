@@ -231,6 +231,13 @@ fn narrowed(
         let found = state.filter(&objects);
         return if found.len() == 1 { found } else { objects };
     }
+    // "Which of them never restarted?"
+    if let Some(state) = question.state.filter(|_| question.has("which")) {
+        let found = state.filter(&objects);
+        if found.len() == 1 {
+            return found;
+        }
+    }
     // "How often has the second restarted?"
     if let Some(pick) = question.pick
         && let Found::One(asked) = picked_before(conversation, exchange, pick, &question)

@@ -291,6 +291,18 @@ impl Reading {
             }
             return;
         }
+        // "What deployments has chat got", "which pods does web have": a namespace with the name of an ordinary word.
+        let owner = (1..self.words.len()).find(|at| {
+            matches!(self.word(at - 1), "has" | "does")
+                && matches!(self.word(at + 1), "got" | "have" | "contain")
+                && lexicon.has_namespace(self.word(*at))
+        });
+        if let Some(at) = owner.filter(|_| self.is_plural && self.kind.is_some()) {
+            let place = self.word(at).to_owned();
+            self.names.retain(|name| *name != place);
+            self.namespace = Some(place);
+            return;
+        }
         let sibling = (0..self.words.len()).find_map(|at| {
             let before = if at > 0 { self.word(at - 1) } else { "" };
             let is_object = matches!(

@@ -163,7 +163,10 @@ impl Reading {
             self.replicas = Some(Replicas::By(1));
         }
         // "Give it as many as docs has": the number is that of another object.
-        let is_like_another = self.says("as many") && self.has_any(&["give", "make", "set", "put", "bring"]);
+        let is_number_of_another =
+            self.has("same") && self.has("as") && self.has_any(&["number", "count", "amount", "replicas"]);
+        let is_like_another =
+            (self.says("as many") || is_number_of_another) && self.has_any(&["give", "make", "set", "put", "bring"]);
         if self.replicas.is_some() || is_like_another {
             self.verb = Some(Verb::Scale);
         }
@@ -383,7 +386,11 @@ impl Reading {
         // "Bring it back up with 2".
         let has_number = ["with", "at", "to"]
             .iter()
-            .any(|word| self.words.windows(2).any(|pair| pair[0] == *word && number_of(&pair[1]).is_some()));
+            .any(|word| self.words.windows(2).any(|pair| pair[0] == *word && number_of(&pair[1]).is_some()))
+            || self.words.windows(3).any(|three| {
+                // "Put it back to the 3 it had at the start".
+                three[0] == "to" && three[1] == "the" && three[2] != "one" && number_of(&three[2]).is_some()
+            });
         // "Set it back to 3".
         let sets = self.has_any(&["set", "put", "bring", "take", "scale"]) && self.has("back");
         let is_revision = self.has_any(&["revision", "version", "roll", "rollback", "rollout"]);
@@ -394,6 +401,12 @@ impl Reading {
         self.imply_scale();
         self.imply_number_wanted();
         self.imply_from_question();
+        // "Go back to 1.8".
+        let returns = self.says("back to") && self.has_any(&["go", "set", "put", "switch", "move"]);
+        if matches!(self.verb, None | Some(Verb::Get | Verb::RolloutUndo)) && returns && self.version.is_some() {
+            self.verb = Some(Verb::SetImage);
+            self.pronoun = true;
+        }
         // "Try the other one with api:2.1".
         let tries = self.has_any(&["try", "run", "use"]) && self.image.is_some() && self.has("with");
         if matches!(self.verb, None | Some(Verb::Get)) && tries && (!self.asks() || self.asks_politely()) {

@@ -6,6 +6,34 @@ use crate::kinds::{is_plural, kind_word};
 use super::vocabulary::{is_candidate, is_ordinary};
 use super::{Lexicon, Pick, Reading};
 
+/// Words that follow a position in a list: "second to last", "the first please".
+const FOLLOWING: [&str; 24] = [
+    "and",
+    "then",
+    "two",
+    "three",
+    "pods",
+    "ones",
+    "from",
+    "first",
+    "one",
+    "pod",
+    "deployment",
+    "service",
+    "to",
+    "in",
+    "please",
+    "pls",
+    "container",
+    "statefulset",
+    "job",
+    "node",
+    "of",
+    "secret",
+    "again",
+    "key",
+];
+
 impl Reading {
     /// "The one you described before": the command that was applied to the object that is meant.
     fn verb_of_one(&self) -> Option<Verb> {
@@ -48,6 +76,71 @@ impl Reading {
             ("former", Pick::At(0)),
             ("other", Pick::Other),
         ];
+        // Words after "the first", "the other" that name no object of a list.
+        const NO_OBJECTS: [&str; 62] = [
+            "time",
+            "times",
+            "thing",
+            "things",
+            "place",
+            "line",
+            "lines",
+            "replica",
+            "replicas",
+            "copy",
+            "step",
+            "part",
+            "half",
+            "minute",
+            "minutes",
+            "hour",
+            "hours",
+            "day",
+            "days",
+            "week",
+            "month",
+            "attempt",
+            "try",
+            "run",
+            "batch",
+            "few",
+            "couple",
+            "case",
+            "question",
+            "message",
+            "point",
+            "word",
+            "letter",
+            "release",
+            "version",
+            "revision",
+            "approval",
+            "request",
+            "party",
+            "way",
+            "side",
+            "team",
+            "guys",
+            "people",
+            "namespace",
+            "ns",
+            "env",
+            "environment",
+            "cluster",
+            "room",
+            "channel",
+            "night",
+            "quarter",
+            "guess",
+            "look",
+            "lot",
+            "reason",
+            "problem",
+            "error",
+            "crash",
+            "image",
+            "tag",
+        ];
         for (at, word) in self.words.clone().iter().enumerate() {
             // "The other crashing one".
             let is_state =
@@ -64,6 +157,8 @@ impl Reading {
             // "Give web a second replica" counts replicas.
             let is_count = before == "a" && is_replica(next);
             let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb && !is_count);
+            // "Take the first down to 5".
+            let is_article = matches!(before, "the" | "that") && !lexicon.has_namespace(next);
             // "The first broker", "the other fetcher".
             let is_name = before == "the"
                 && next.len() > 2
@@ -72,47 +167,9 @@ impl Reading {
                 && !lexicon.has_namespace(next);
             if let Some((_, pick)) = ordinal
                 && (is_name
-                    || matches!(next, "and" | "then" | "two" | "three" | "pods" | "ones" | "from" | "first")
                     || next.is_empty()
-                    || matches!(
-                        next,
-                        "one"
-                            | "pod"
-                            | "deployment"
-                            | "service"
-                            | "to"
-                            | "in"
-                            | "please"
-                            | "pls"
-                            | "how"
-                            | "what"
-                            | "which"
-                            | "container"
-                            | "statefulset"
-                            | "job"
-                            | "node"
-                            | "of"
-                            | "secret"
-                            | "again"
-                            | "key"
-                            | "have"
-                            | "has"
-                            | "is"
-                            | "isnt"
-                            | "does"
-                            | "use"
-                            | "uses"
-                            | "run"
-                            | "runs"
-                            | "say"
-                            | "says"
-                            | "restarted"
-                            | "restart"
-                            | "crashed"
-                            | "crash"
-                            | "failed"
-                            | "fail"
-                    ))
+                    || FOLLOWING.contains(&next)
+                    || is_article && !NO_OBJECTS.contains(&next))
             {
                 let pick = match (*pick, count_of(next)) {
                     (Pick::At(0), Some(count)) => Pick::First(count),
@@ -133,6 +190,11 @@ impl Reading {
         let counts_lines = self.tail.is_some() && self.verb != Some(Verb::Describe);
         if let Some(count) = newest.filter(|_| !counts_lines && self.since_seconds.is_none()) {
             self.pick = Some(Pick::Newest(count));
+        }
+        let precedes = ["one before it", "one before that", "one above", "pod before it", "right before it"];
+        if self.pick.is_none() && precedes.iter().any(|phrase| self.says(phrase)) {
+            self.pick = Some(Pick::Previous);
+            self.previous = false;
         }
         let is_before = self.says("previous one") || self.says("previous pod") || self.says("the one before");
         if is_before && self.pick.is_none() && self.verb != Some(Verb::RolloutUndo) {
@@ -169,7 +231,15 @@ impl Reading {
             .any(|phrase| self.says(&format!("the {phrase}")));
         let is_order =
             matches!(self.verb, Some(Verb::Describe | Verb::Logs | Verb::Events | Verb::Delete | Verb::Exec));
-        let asks_name = self.has_any(&["name", "called"]) && self.asks();
+        let asks_name = self.has_any(&["name", "called"]) && (self.asks() || self.is_question);
+        // "Its replacement", "the new consumer pod".
+        let is_fresh = is_fresh
+            || asks_name && (self.says("its replacement") || self.says("the replacement"))
+            || asks_name
+                && self
+                    .words
+                    .windows(4)
+                    .any(|four| four[0] == "the" && four[1] == "new" && matches!(&*four[3], "pod" | "one"));
         if is_fresh && (is_order && !self.asks() || asks_name) && self.pick.is_none() {
             self.pick = Some(Pick::Fresh);
             self.verb = self.verb.or(Some(Verb::Describe));
@@ -412,9 +482,10 @@ impl Reading {
 
     /// Whether an ordinary word is the name of an object, because it follows its kind in a command: "scale deploy match to 3".
     fn is_named_by_kind(&self, at: usize) -> bool {
-        const NO_NAMES: [&str; 30] = [
+        const NO_NAMES: [&str; 32] = [
             "to", "in", "on", "at", "for", "with", "from", "by", "of", "and", "or", "is", "it", "its", "that", "this",
             "now", "please", "pls", "again", "up", "down", "back", "so", "then", "if", "when", "too", "also", "asap",
+            "instead", "rather",
         ];
         let (word, next) = (self.word(at), self.word(at + 1));
         let Some(before) = at.checked_sub(1) else { return false };

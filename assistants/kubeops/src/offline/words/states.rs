@@ -185,6 +185,15 @@ impl Reading {
         {
             (found, is_several) = (Some(state), self.has_any(&["ones", "are", "arent"]));
         }
+        // "Which one of those has just one replica?"
+        if found.is_none()
+            && self.has("which")
+            && let Some(at) = (2..self.words.len())
+                .find(|at| matches!(self.word(*at), "replica" | "replicas") && number_of(self.word(at - 1)).is_some())
+            && matches!(self.word(at - 2), "has" | "have" | "just" | "only" | "with" | "exactly")
+        {
+            (found, is_several) = (number_of(self.word(at - 1)).map(|count| State::Replicas(count.into())), false);
+        }
         // "Which pods in sensors restarted more than 5 times?"
         if found.is_none()
             && self.has("which")

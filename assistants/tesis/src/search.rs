@@ -22,6 +22,8 @@ const MAX_CANDIDATES: usize = 400;
 const MAX_RELEVANT: usize = 15;
 /// The minimum relevance of a result, as a share of the best relevance.
 const RELEVANT_SHARE: f64 = 0.5;
+/// How many times as relevant as every tesis an article or passage must be to come before them.
+const MORE_RELEVANT: f64 = 1.25;
 /// The minimum share of a question's words, weighted by rarity, that a relevant item contains.
 const MIN_COVERAGE: f64 = 0.3;
 /// The minimum share for an item that contains at least two words of the question.
@@ -251,10 +253,11 @@ fn lexical_scores(
 ) -> Vec<(f64, bool)> {
     let frequencies = question.frequencies_of_words(own);
     let statistics = Statistics { documents, frequencies };
+    let (mut words, mut related_words) = (question.caching_matcher(), related.caching_matcher());
     let counts: Vec<TermCounts> =
-        hits.iter().map(|hit| question.count(&format!("{}\n{}", hit.item.title(), hit.item.text()))).collect();
-    let titles: Vec<TermCounts> = hits.iter().map(|hit| question.count(&subject(&hit.item))).collect();
-    let related_counts: Vec<TermCounts> = hits.iter().map(|hit| related.count(hit.item.text())).collect();
+        hits.iter().map(|hit| words.count(&format!("{}\n{}", hit.item.title(), hit.item.text()))).collect();
+    let titles: Vec<TermCounts> = hits.iter().map(|hit| words.count(&subject(&hit.item))).collect();
+    let related_counts: Vec<TermCounts> = hits.iter().map(|hit| related_words.count(hit.item.text())).collect();
     let related_statistics = Statistics { documents, frequencies: related.frequencies_of_words(others) };
     let (texts, related_texts) = (bm25(&counts, &statistics), bm25(&related_counts, &related_statistics));
     let references: Vec<&TermCounts> = counts.iter().collect();
@@ -397,10 +400,11 @@ fn in_legal_order(scored: Vec<ScoredHit>, has_words: bool) -> Vec<FoundItem> {
         relevant.partition(|found| found.item.tesis().is_some());
     tesis.truncate(MAX_RELEVANT);
     tesis.sort_by(|a, b| b.rank_score.total_cmp(&a.rank_score));
-    // Articles and passages that are much more relevant than every tesis come first.
+    // Articles and passages that are more relevant than every tesis come first.
     let best_tesis = tesis.iter().map(|found| found.relevance).fold(0.0, f64::max);
-    let (mut all, rest): (Vec<FoundItem>, Vec<FoundItem>) =
-        others.into_iter().partition(|found| best_tesis < RELEVANT_SHARE || found.relevance > 2.0 * best_tesis);
+    let (mut all, rest): (Vec<FoundItem>, Vec<FoundItem>) = others
+        .into_iter()
+        .partition(|found| best_tesis < RELEVANT_SHARE || found.relevance > MORE_RELEVANT * best_tesis);
     all.extend(tesis);
     all.extend(rest);
     all

@@ -5,6 +5,7 @@ mod all;
 mod approvals;
 mod changes;
 mod conditions;
+mod continued;
 mod corrections;
 mod fallback;
 mod how_to;
@@ -17,8 +18,6 @@ mod repeat;
 mod requests;
 mod rewording;
 mod targets;
-
-use threadkeep::agent::ApprovalState;
 
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Step};
@@ -239,9 +238,6 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
     let planner = Planner { conversation, reading };
-    if std::env::var("ZZDBG").is_ok() {
-        eprintln!("DBG {message}: {:?}", planner.reading);
-    }
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
         Next::Reply(text) if planner.is_no_answer(&text) => planner.look().unwrap_or(Next::Reply(text)),
@@ -265,6 +261,12 @@ impl Planner<'_> {
                 step.command.verb != Verb::Find && commands.iter().any(|command| command.verb == step.command.verb)
             })
             .collect();
+        // A list that was read to find an object does not answer a question about the object alone.
+        let are_named = commands.iter().all(|command| command.verb == Verb::Get && command.name.is_some());
+        let done: Vec<&Step> = match are_named {
+            true => done.into_iter().filter(|step| step.command.name.is_some() || step.error.is_some()).collect(),
+            false => done,
+        };
         if done.is_empty() {
             return Next::Run(commands);
         }
@@ -465,6 +467,13 @@ impl Planner<'_> {
     }
 
     fn of_act(&self, act: Act) -> Next {
+        if act == Act::Compare
+            && self.reading.has("which")
+            && self.reading.namespace.is_none()
+            && let Some(text) = self.which_version()
+        {
+            return reply(text);
+        }
         match act {
             Act::Greeting => reply(answers::GREETING),
             Act::Thanks => reply(answers::THANKS),
@@ -577,113 +586,5 @@ impl Planner<'_> {
             return self.of_verb(Verb::Describe);
         }
         reply(answers::NOT_UNDERSTOOD)
-    }
-
-    /// "What about perf", if the cluster has nothing of that name.
-    fn unknown_subject(&self) -> Option<String> {
-        let reading = &self.reading;
-        let ["what" | "how", "about", subject] = reading.words.iter().map(String::as_str).collect::<Vec<_>>()[..]
-        else {
-            return None;
-        };
-        let is_unknown = reading.names.is_empty()
-            && reading.namespace.is_none()
-            && reading.kind.is_none()
-            && reading.pick.is_none()
-            && reading.unknown == 1
-            && self.conversation.mentioned.is_some();
-        is_unknown
-            .then(|| format!("I found nothing called {subject}: there is no namespace and no object of that name."))
-    }
-
-    /// "Is there a new one?", after a pod was deleted: the pods of its namespace.
-    fn asks_for_replacement(&self) -> Option<Next> {
-        let reading = &self.reading;
-        let asks = ["a new one", "a new pod", "new one yet", "a replacement", "a fresh one"]
-            .iter()
-            .any(|phrase| reading.says(phrase));
-        let is_read = reading.verb.is_none_or(Verb::is_read) && reading.names.is_empty();
-        let recent = self.conversation.earlier.iter().rev().take(4).flat_map(|exchange| &exchange.requested);
-        let deleted = recent
-            .map(|requested| &requested.command)
-            .find(|command| command.verb == Verb::Delete && command.kind.as_deref() == Some("pods"))?;
-        let list =
-            Command { kind: Some("pods".to_owned()), namespace: deleted.namespace.clone(), ..Command::new(Verb::Get) };
-        (asks && reading.asks() && !reading.has("why") && is_read).then(|| self.run_or_answer(vec![list]))
-    }
-
-    /// "Do it after all", "request it again": the change that was denied or taken back, as a new request.
-    fn refused_change_again(&self) -> Option<Next> {
-        let asks = ["after all", "do it anyway", "request it again", "ask again"];
-        let is_meant = asks.iter().any(|phrase| self.reading.says(phrase)) && !self.reading.is_question;
-        let last = self.conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
-        let [only] = &last.requested[..] else { return None };
-        let is_refused = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
-        (is_meant && is_refused).then(|| Next::Run(vec![Command { basis: None, ..only.command.clone() }]))
-    }
-
-    fn continues_diagnosis(&self) -> bool {
-        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty());
-        last.is_some_and(|last| {
-            let said = read(&last.said, &Lexicon::of(self.conversation));
-            said.has("why") && !last.steps.is_empty() && self.reading.words.len() <= 6
-        })
-    }
-
-    /// "Now the other one" after logs asks for the logs of the other object.
-    fn continued_pick(&self) -> Option<Verb> {
-        let last = self.conversation.earlier.last()?;
-        // "Ok then the other one", after a request that was denied or taken back.
-        if let [only] = &last.requested[..] {
-            let has_ended = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
-            return Some(only.command.verb).filter(|_| has_ended && self.reading.words.len() <= 6);
-        }
-        if !last.requested.is_empty() {
-            return None;
-        }
-        let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        let is_filler = |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "thanks" | "right");
-        let continues = self.reading.words.iter().find(|word| !is_filler(word)).is_some_and(|word| {
-            matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")
-        });
-        // "And the other job, is it finished?"
-        let asks_state = self.reading.is_question
-            && self.reading.has_any(&[
-                "finish",
-                "finished",
-                "done",
-                "complete",
-                "completed",
-                "ok",
-                "ready",
-                "running",
-                "fine",
-            ]);
-        let verb = if asks_state { Verb::Describe } else { verb };
-        let kinds = refer::kinds_of(verb);
-        let applies = self.reading.kind.as_deref().is_none_or(|kind| kinds.is_none_or(|kinds| kinds.contains(&kind)));
-        (continues && applies && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
-    }
-
-    /// "And redis-2?" after logs asks for the logs of the other object.
-    fn continued_verb(&self) -> Option<Verb> {
-        let reading = &self.reading;
-        let is_filler =
-            |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "cool" | "thanks" | "right" | "so");
-        let words: Vec<&String> = reading.words.iter().skip_while(is_filler).collect();
-        // "Now lobby".
-        let continues = words.len() <= 4
-            && reading.names.len() == 1
-            && ["and", "what about", "how about", "also", "now", "then", "next"].iter().any(|cue| {
-                let starts = cue.split(' ').zip(&words).all(|(cue, word)| cue == *word);
-                starts && words.len() > cue.split(' ').count()
-            });
-        let last = self.conversation.earlier.last().filter(|last| continues && last.requested.is_empty())?;
-        let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        matches!(
-            verb,
-            Verb::Get | Verb::Logs | Verb::Describe | Verb::Events | Verb::RolloutStatus | Verb::RolloutHistory
-        )
-        .then_some(verb)
     }
 }

@@ -1,6 +1,7 @@
 //! Parses a message: what is asked for, on which object, with which arguments.
 
 mod acts;
+mod amounts;
 mod arguments;
 mod clauses;
 mod code;
@@ -386,17 +387,6 @@ impl Reading {
         self.has("unless") || self.has("otherwise") || self.has("if") && !is_politeness
     }
 
-    /// "Ok ok 2 then": a number and nothing else that has a meaning.
-    pub(super) fn is_only_number(&self) -> bool {
-        const FILLERS: [&str; 17] = [
-            "to", "ok", "okay", "then", "just", "please", "fine", "well", "so", "lets", "say", "alright", "hm", "hmm",
-            "pls", "plz", "only",
-        ];
-        self.words.len() <= 5
-            && self.only_number().is_some()
-            && self.words.iter().all(|word| FILLERS.contains(&&**word) || number_of(word).is_some())
-    }
-
     /// Returns the message without what a correction excludes: "3 instead of 4", "api, not v2".
     pub(super) fn without_what_is_excluded(&self) -> Self {
         let mut reading = self.clone();
@@ -429,76 +419,6 @@ impl Reading {
     /// Whether words of the message say that something was a mistake.
     pub(super) fn corrects_in_words(&self) -> bool {
         self.has_any(&["no", "not", "sorry", "wrong", "meant", "instead", "rather", "actually", "oops"])
-    }
-
-    /// "5 is too many": not an addition.
-    pub(super) fn is_too_much(&self) -> bool {
-        self.words.windows(2).any(|pair| {
-            let is_degree = matches!(&*pair[1], "many" | "much" | "few" | "little" | "high" | "low" | "big" | "small");
-            pair[0] == "too" && is_degree
-        })
-    }
-
-    /// Whether the number of a message is one of lines, minutes or people: "back in 10", "1 sec".
-    pub(super) fn counts_something_else(&self) -> bool {
-        const UNITS: [&str; 30] = [
-            "lines",
-            "times",
-            "minute",
-            "minutes",
-            "min",
-            "mins",
-            "hour",
-            "hours",
-            "sec",
-            "secs",
-            "second",
-            "seconds",
-            "restarts",
-            "percent",
-            "day",
-            "days",
-            "week",
-            "weeks",
-            "month",
-            "months",
-            "people",
-            "persons",
-            "users",
-            "guys",
-            "approvals",
-            "approval",
-            "requests",
-            "pm",
-            "am",
-            "priority",
-        ];
-        let is_other =
-            self.tail.is_some() || self.since_seconds.is_some() || self.revision.is_some() || self.version.is_some();
-        let is_time = self.words.windows(2).any(|pair| {
-            matches!(&*pair[0], "in" | "by" | "until" | "till" | "after" | "before") && number_of(&pair[1]).is_some()
-        });
-        is_other || is_time || self.has_any(&UNITS)
-    }
-
-    /// Returns the number of a message that stands for an amount: not for lines, minutes, a revision or a position.
-    pub(super) fn amount(&self) -> Option<u32> {
-        if let Some(Replicas::To(number)) = self.replicas {
-            return Some(number);
-        }
-        if self.counts_something_else() || self.pick.is_some() || self.state.is_some() || self.replicas.is_some() {
-            return None;
-        }
-        let mut numbers: Vec<u32> =
-            self.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word)).collect();
-        numbers.dedup();
-        if let [only] = numbers[..] { Some(only) } else { None }
-    }
-
-    /// Returns the number of a message that has only one.
-    pub(super) fn only_number(&self) -> Option<u32> {
-        let mut numbers = self.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word));
-        numbers.next().filter(|_| numbers.next().is_none())
     }
 
     /// Whether the message contains the words of a phrase in a row.
@@ -564,6 +484,8 @@ mod tests {
         assert_eq!(state("the one that isn't crashing"), Some(State::Healthy));
         assert_eq!(state("describe the one with three replicas"), Some(State::Replicas(3)));
         assert_eq!(state("the one with 12"), Some(State::Count(12)));
+        assert_eq!(state("the one with fewer restarts"), Some(State::LeastRestarted));
+        assert_eq!(state("describe the one with the most"), Some(State::Most));
         assert_eq!(state("the one with no restarts"), Some(State::Restarted(0)));
     }
 

@@ -184,6 +184,14 @@ impl Planner<'_> {
         ]);
         let changed = self.conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty());
         let last = if names_change { changed.or(last) } else { last };
+        // "How's the same one doing in prod?", after a request: a look at its object there.
+        let requested = last.and_then(|exchange| exchange.requested.first());
+        if let Some(requested) = requested.filter(|_| self.reading.asks() && self.reading.has("same")) {
+            let look = Command::new(Verb::Get);
+            let command =
+                Command { kind: requested.command.kind.clone(), name: requested.command.name.clone(), ..look };
+            return self.run_or_answer(vec![Command { namespace: self.reading.namespace.clone(), ..command }]);
+        }
         if let Some(exchange) = last.filter(|exchange| !exchange.requested.is_empty() && self.reading.has("same")) {
             let changes = exchange.requested.iter().map(|requested| &requested.command);
             // "Same for staging but 2".

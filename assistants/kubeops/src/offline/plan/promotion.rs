@@ -89,8 +89,13 @@ impl Planner<'_> {
         let reading = &self.reading;
         let is_place = |name: &String| self.conversation.namespaces.contains(name);
         let names_example = reading.has("same")
-            && reading.words.windows(2).any(|pair| pair[0] == "as" && is_place(&pair[1]))
-            || reading.has_any(&["version", "image", "tag"]) && reading.says("of the other");
+            && (reading.words.windows(2).any(|pair| pair[0] == "as" && is_place(&pair[1]))
+                || reading.words.windows(3).any(|three| three[0] == "as" && three[1] == "the" && is_place(&three[2])))
+            || reading.has_any(&["version", "image", "tag"]) && reading.says("of the other")
+            || reading.words.windows(3).any(|three| {
+                // "Set that one to the qa version".
+                three[0] == "the" && is_place(&three[1]) && matches!(&*three[2], "version" | "image" | "tag")
+            });
         if !names_example || !reading.pronoun || !reading.names.iter().all(is_place) {
             return None;
         }

@@ -1,9 +1,10 @@
 //! Completes what a message says from the conversation, before its request is planned.
 
+use crate::cluster::ObjectSummary;
 use crate::command::Verb;
 use crate::conversation::Conversation;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Lexicon, Reading, State, read};
+use crate::offline::words::{Lexicon, Pick, Reading, State, read};
 
 /// "Describe orders there", "same for web in that namespace": in the namespace that the conversation is about, if it has such an object.
 pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
@@ -50,26 +51,82 @@ pub(super) fn with_everything_listed(reading: Reading, conversation: &Conversati
     }
 }
 
-/// "Set the deployment to that image": the image of the object that was spoken of last.
+/// "Set the deployment to that image", "bring that one up to the other's version": the image of what was spoken of last, or of the others of
+/// its list.
 pub(super) fn with_image_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
-    let is_meant = ["to that image", "on that image", "to this image", "to that version"]
-        .iter()
-        .any(|phrase| reading.says(phrase))
-        && reading.image.is_none()
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| reading.says(phrase));
+    let updates = reading.has_any(&["update", "upgrade", "bump", "set", "bring", "put", "move", "switch"]);
+    let is_open = reading.image.is_none()
         && reading.version.is_none()
         && reading.namespace.is_none()
+        && reading.limits.is_empty()
         && reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::SetImage | Verb::Scale))
-        && !reading.asks();
-    match refer::focus(conversation, Verb::Describe, None, None) {
-        Found::One(object) if is_meant && !object.image.is_empty() => {
-            Reading { verb: Some(Verb::SetImage), act: None, image: Some(object.image), is_implied: false, ..reading }
-        }
-        _ => reading,
+        && updates
+        && (!reading.asks() || reading.asks_politely());
+    let ends_with_that = reading.words.ends_with(&["to".to_owned(), "that".to_owned()]);
+    let is_that = says(&["to that image", "on that image", "to this image", "to that version"])
+        || reading.pick == Some(Pick::Other) && ends_with_that;
+    let is_of_others = says(&["version of the other", "image of the other", "others version", "others image"])
+        || says(&["version the other", "image the other", "version the others", "version that the other"]);
+    let image = match is_open {
+        true if is_that => match refer::focus(conversation, Verb::Describe, None, None) {
+            Found::One(object) => Some(object.image),
+            _ => None,
+        },
+        true if is_of_others => image_of_others(&reading, conversation),
+        _ => None,
+    };
+    let Some(image) = image.filter(|image| !image.is_empty()) else { return reading };
+    let pick = reading.pick.filter(|pick| is_that || *pick != Pick::Other);
+    let pronoun = reading.pronoun || pick.is_none();
+    Reading {
+        verb: Some(Verb::SetImage),
+        act: None,
+        image: Some(image),
+        replicas: None,
+        is_implied: false,
+        picks: Vec::new(),
+        pick,
+        pronoun,
+        ..reading
     }
+}
+
+/// Returns the image that all other objects of a list have.
+fn image_of_others(reading: &Reading, conversation: &Conversation) -> Option<String> {
+    let found = match reading.pick.filter(|pick| *pick != Pick::Other) {
+        Some(pick) => refer::picked(conversation, pick, &Reading::default(), Verb::SetImage),
+        None => refer::focus(conversation, Verb::SetImage, None, None),
+    };
+    let Found::One(object) = found else { return None };
+    let is_same = |other: &ObjectSummary| other.name == object.name && other.namespace == object.namespace;
+    let lists = conversation.earlier.iter().rev().map(refer::listed);
+    let list = lists.filter(|list| list.len() > 1).find(|list| list.iter().any(is_same))?;
+    let others: Vec<&ObjectSummary> =
+        list.iter().filter(|other| !is_same(other) && other.kind == object.kind).collect();
+    let image = &others.first()?.image;
+    others.iter().all(|other| other.image == *image).then(|| image.clone())
 }
 
 /// "What memory limit does it have?", "what controls it?": only a description shows limits and owners.
 pub(super) fn described_if_needed(reading: Reading) -> Reading {
+    // "What deployment is that from?"
+    let asks_owner = [
+        "is that from",
+        "is it from",
+        "is that part of",
+        "is it part of",
+        "belong to",
+        "belongs to",
+        "owns it",
+        "owns that",
+    ]
+    .iter()
+    .any(|phrase| reading.says(phrase));
+    let is_workload = reading.kind.as_deref().is_some_and(|kind| crate::kinds::WORKLOADS.contains(&kind));
+    if asks_owner && is_workload && !reading.is_plural && reading.names.is_empty() && reading.asks() {
+        return Reading { verb: Some(Verb::Describe), is_implied: false, pronoun: true, ..reading };
+    }
     let is_meant = reading.verb.is_none_or(|verb| verb == Verb::Get)
         && reading.has_any(&["limit", "limits", "controls", "owns", "owner", "manages"])
         && reading.asks()

@@ -1,5 +1,7 @@
 //! The objects of a command.
 
+mod of_cluster;
+
 use threadkeep::agent::ApprovalState;
 
 use crate::cluster::ObjectSummary;
@@ -94,6 +96,9 @@ impl Planner<'_> {
                 return self.found(unhealthy, verb);
             }
         }
+        if let Some(found) = refer::by_image(self.conversation, reading, verb) {
+            return self.found(found, verb);
+        }
         if let Some(namespace) = self.namespace_itself(verb) {
             return namespace;
         }
@@ -132,6 +137,10 @@ impl Planner<'_> {
         if is_change && (self.is_reference_unclear() || reading.is_described()) {
             return Targets::Then(reply(answers::ask_what(verb)));
         }
+        // "Describe the one in netops-dr": the object of the same name there.
+        if let Some(twin) = self.twin_in_place(verb) {
+            return self.found(Found::One(twin), verb);
+        }
         // "Staging is fine, restart it": the namespace of a remark does not say which object is meant.
         let place = reading.namespace.as_deref().filter(|_| !is_change || !reading.remarks_on_namespace());
         let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), place);
@@ -142,25 +151,6 @@ impl Planner<'_> {
             return self.only_one(verb);
         }
         self.found(found, verb)
-    }
-
-    /// "The analytics deployment": a namespace as the name, if nothing else is called so, for the only object of the kind there.
-    fn of_place(&self, verb: Verb) -> Option<Targets> {
-        let reading = &self.reading;
-        let [name] = &reading.names[..] else { return None };
-        let kind = reading.kind.as_deref().filter(|_| reading.namespace.is_none())?;
-        let is_place = self.conversation.namespaces.contains(name);
-        if !is_place || refer::known(self.conversation, name, verb, reading) != Found::None {
-            return None;
-        }
-        let there = Reading {
-            names: Vec::new(),
-            namespace: Some(name.clone()),
-            kind: Some(kind.to_owned()),
-            unhealthy: false,
-            ..reading.clone()
-        };
-        Some(Planner { reading: there, ..*self }.only_one(verb))
     }
 
     /// Returns the pod by which the newest request named a workload: "restart the crashing one". `None` if it named the workload.
@@ -204,47 +194,6 @@ impl Planner<'_> {
         }
     }
 
-    /// "Delete the crashing pod", before any list was shown: reads the pods with problems.
-    fn in_state_of_cluster(&self, state: State, verb: Verb) -> Option<Targets> {
-        let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady)
-            && !matches!(state, State::MostReplicas | State::LeastReplicas | State::Most | State::Least);
-        if let State::Replicas(_) = state {
-            return self.with_replicas(state, verb);
-        }
-        if !is_problem || !matches!(self.reading.kind.as_deref(), None | Some("pods")) {
-            return None;
-        }
-        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
-        let Some(read) = read else {
-            let unhealthy = !state.is_superlative() && !matches!(state, State::MoreRestarts(_) | State::Restarted(_));
-            let reading = Reading { kind: Some("pods".to_owned()), unhealthy, ..self.reading.clone() };
-            let list = Planner { reading, ..*self }.list_command(Verb::Get);
-            return Some(Targets::Then(Next::Run(vec![list])));
-        };
-        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
-        let fitting = state
-            .filter(objects)
-            .iter()
-            .filter_map(|object| refer::fitting(object, verb, self.reading.kind.as_deref()))
-            .collect();
-        Some(self.found(Found::of(fitting), verb))
-    }
-
-    /// "The one with 4 replicas", if no list of the conversation has one: reads the workloads of the namespace.
-    fn with_replicas(&self, state: State, verb: Verb) -> Option<Targets> {
-        let kind = self.reading.kind.clone().unwrap_or_else(|| "deployments".to_owned());
-        let Some(read) = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get) else {
-            let reading = Reading { kind: Some(kind), unhealthy: false, names: Vec::new(), ..self.reading.clone() };
-            return Some(Targets::Then(Next::Run(vec![Planner { reading, ..*self }.list_command(Verb::Get)])));
-        };
-        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
-        let fitting = state.filter(objects).iter().filter_map(|object| refer::fitting(object, verb, None)).collect();
-        Some(match Found::of(fitting) {
-            Found::None => Targets::Then(reply(answers::ask_what(verb))),
-            found => self.found(found, verb),
-        })
-    }
-
     /// Returns the objects at the given positions of the newest list.
     fn picked(&self, pick: Pick, verb: Verb) -> Targets {
         let reading = &self.reading;
@@ -272,31 +221,6 @@ impl Planner<'_> {
             }
         }
         Targets::Objects(objects.into_iter().take(MAX_EACH).collect())
-    }
-
-    /// "And the other pod in there", before a list showed it: reads the objects of the kind.
-    fn other_of_cluster(&self, verb: Verb) -> Option<Targets> {
-        let currents = refer::spoken_of_now(self.conversation);
-        let current = currents.first()?;
-        let kind = self.reading.kind.clone().unwrap_or_else(|| current.kind.clone());
-        let Some(read) = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get) else {
-            let reading = Reading {
-                kind: Some(kind),
-                namespace: Some(current.namespace.clone()),
-                names: Vec::new(),
-                unhealthy: false,
-                ..self.reading.clone()
-            };
-            let list = Planner { reading, ..*self }.list_command(Verb::Get);
-            return Some(Targets::Then(Next::Run(vec![list])));
-        };
-        let objects = read.outcome.as_ref().map_or(&[][..], |outcome| &outcome.objects);
-        let is_meant = |object: &&ObjectSummary| {
-            let is_named = |name: &String| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3);
-            currents.iter().all(|current| object.name != current.name) && self.reading.names.iter().all(is_named)
-        };
-        let others = objects.iter().filter(is_meant).filter_map(|object| refer::fitting(object, verb, None)).collect();
-        Some(self.found(Found::of(others), verb))
     }
 
     /// Whether the conversation was last about something that was not found or not understood, so "it" may stand for that.
@@ -523,14 +447,6 @@ impl Planner<'_> {
         format!(" There is {}.", named.join(", "))
     }
 
-    /// Uses the only object of a kind in a namespace.
-    fn only_one(&self, verb: Verb) -> Targets {
-        let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
-        let Some(read) = read else { return Targets::Then(Next::Run(vec![self.list_command(Verb::Get)])) };
-        let objects = read.outcome.as_ref().map(|outcome| outcome.objects.clone()).unwrap_or_default();
-        self.found(Found::of(objects), verb)
-    }
-
     fn each(&self, verb: Verb) -> Targets {
         match refer::focus(self.conversation, verb, self.reading.kind.as_deref(), self.reading.namespace.as_deref()) {
             Found::Several(objects) if self.reading.refers_to_two() && objects.len() != 2 => {
@@ -551,7 +467,7 @@ impl Planner<'_> {
                     }
                 }
                 // "Scale both", after a list of two and looks at single ones.
-                if all.len() < 2 && self.reading.refers_to_two() {
+                if all.len() < 2 && (self.reading.refers_to_two() || verb.is_read()) {
                     all = refer::pair_with(self.conversation, &object, verb);
                 }
                 // "The two": the same name in the namespaces that were spoken of.

@@ -95,21 +95,39 @@ fn spoken_objects(conversation: &Conversation, exchange: &Exchange) -> Vec<Objec
     }
 }
 
-/// "Which of the two runs the older image?": the object that the answer named, of the last two that were spoken of.
-fn compared(conversation: &Conversation, exchange: &Exchange) -> Option<ObjectSummary> {
+/// "Which of the two runs the older image?": the object that the answer named, and the other one.
+fn compared(conversation: &Conversation, exchange: &Exchange) -> Option<(ObjectSummary, ObjectSummary)> {
     let said = read(&exchange.said, &Lexicon::of(conversation));
-    let is_older = said.has_any(&["older", "oldest", "behind", "outdated"]);
-    let is_newer = said.has_any(&["newer", "newest", "ahead"]);
-    if said.act != Some(Act::Compare) || is_older == is_newer {
+    let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
+    by_version(&conversation.earlier[..at], &said).filter(|_| said.act == Some(Act::Compare))
+}
+
+/// Returns the object with the older or newer version that a question means, and the other one: of the newest list of two, or of the
+/// last two objects that were spoken of.
+pub(in crate::offline) fn by_version(
+    earlier: &[Exchange],
+    question: &Reading,
+) -> Option<(ObjectSummary, ObjectSummary)> {
+    let is_older = question.has_any(&["older", "oldest", "behind", "outdated"]);
+    let is_newer = question.has_any(&["newer", "newest", "ahead"]);
+    if is_older == is_newer {
         return None;
     }
-    let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
-    let singles = conversation.earlier[..at].iter().rev().map(subjects).filter(|subjects| subjects.len() == 1);
-    let [one, other] = &singles.take(2).flatten().collect::<Vec<_>>()[..] else { return None };
-    let order = version_numbers(&one.image).cmp(&version_numbers(&other.image));
-    match order {
+    let spoken = earlier.iter().rev().map(subjects).filter(|subjects| !subjects.is_empty());
+    let pair: Vec<ObjectSummary> = match earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty()) {
+        Some(list) if list.len() == 2 => list,
+        _ => spoken.filter(|subjects| subjects.len() == 1).take(2).flatten().collect(),
+    };
+    let [one, other] = &pair[..] else { return None };
+    let program = |object: &ObjectSummary| object.image.rsplit_once(':').map(|(program, _)| program.to_owned());
+    if program(one).is_none() || program(one) != program(other) {
+        return None;
+    }
+    let (one, other) = (one.clone(), other.clone());
+    match version_numbers(&one.image).cmp(&version_numbers(&other.image)) {
         Ordering::Equal => None,
-        order => Some(if (order == Ordering::Less) == is_older { one.clone() } else { other.clone() }),
+        order if (order == Ordering::Less) == is_older => Some((one, other)),
+        _ => Some((other, one)),
     }
 }
 
@@ -137,9 +155,17 @@ pub(in crate::offline) fn focus(
     namespace: Option<&str>,
 ) -> Found {
     for exchange in conversation.earlier.iter().rev() {
+        // "Scale the deployment", after a comparison of two: either may be meant.
+        if kind.is_some()
+            && !verb.is_read()
+            && is_without_effect(exchange)
+            && let Some((meant, other)) = compared(conversation, exchange)
+        {
+            return Found::of([meant, other].iter().filter_map(|object| fitting(object, verb, kind)).collect());
+        }
         let subjects = match is_without_effect(exchange) {
             true => compared(conversation, exchange)
-                .map_or_else(|| spoken_objects(conversation, exchange), |object| vec![object]),
+                .map_or_else(|| spoken_objects(conversation, exchange), |(meant, _)| vec![meant]),
             false => subjects(exchange),
         };
         let subjects: Vec<ObjectSummary> =
@@ -280,7 +306,11 @@ fn narrowed(
             _ => None,
         }
     };
-    let found = if says(&["restart"]) {
+    // "Pods in game, and how many restarts?" asks for no single one, so a change does not mean it.
+    let asks_for_one = verb.is_read()
+        || question.has_any(&["which", "any", "anything", "anyone", "one"])
+        || question.is_question && !question.is_plural;
+    let found = if says(&["restart"]) && asks_for_one {
         only(&|object| object.restarts.is_some_and(|restarts| restarts > 0))
     } else if says(&[
         "crash",

@@ -438,8 +438,11 @@ impl Reading {
         let asks_names =
             matches!(joined, "names" | "their names" | "the names" | "list them" | "which ones" | "names please");
         // "Is it running again?" asks for the state, not for the last answer.
-        let asks_state = (joined.starts_with("is ") || joined.starts_with("are "))
-            && self.has_any(&["running", "up", "back", "healthy", "ready", "ok", "okay", "fine", "alive"]);
+        let asks_value =
+            self.asks() && self.has_any(&["image", "version", "tag", "replicas", "limit", "limits", "restarts"]);
+        let asks_state = asks_value
+            || (joined.starts_with("is ") || joined.starts_with("are "))
+                && self.has_any(&["running", "up", "back", "healthy", "ready", "ok", "okay", "fine", "alive"]);
         is_plain && asks_names
             || is_plain
                 && !asks_state

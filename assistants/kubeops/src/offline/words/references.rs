@@ -187,11 +187,13 @@ impl Reading {
         }
         let newest = self.words.windows(2).find(|pair| pair[0] == "last").and_then(|pair| count_of(&pair[1]));
         // "Describe the last two" counts objects, not lines.
-        let counts_lines = self.tail.is_some() && self.verb != Some(Verb::Describe);
+        let counts_lines =
+            self.tail.is_some() && (self.verb == Some(Verb::Logs) || self.has_any(&["log", "logs", "line", "lines"]));
         if let Some(count) = newest.filter(|_| !counts_lines && self.since_seconds.is_none()) {
             self.pick = Some(Pick::Newest(count));
         }
-        let precedes = ["one before it", "one before that", "one above", "pod before it", "right before it"];
+        let precedes =
+            ["one before it", "one before that", "one above", "pod before it", "right before it", "right before that"];
         if self.pick.is_none() && precedes.iter().any(|phrase| self.says(phrase)) {
             self.pick = Some(Pick::Previous);
             self.previous = false;
@@ -201,7 +203,13 @@ impl Reading {
             self.pick = Some(Pick::Before);
             self.previous = false;
         }
-        if self.pick.is_none() && self.has("first") && (self.says("asked about") || self.says("asked for")) {
+        if self.pick.is_none()
+            && self.has("first")
+            && (self.says("asked about")
+                || self.says("asked for")
+                || self.says("looked at")
+                || self.says("started with"))
+        {
             self.pick = Some(Pick::AskedFirst);
         }
         let follows = [

@@ -229,14 +229,19 @@ impl Reading {
         let is_negated = any(&|word| {
             matches!(word, "never" | "not" | "no" | "without" | "isnt" | "arent" | "doesnt" | "wont" | "cant" | "hasnt")
         });
-        let is_most = any(&|word| matches!(word, "most" | "highest"));
+        let is_most = any(&|word| matches!(word, "most" | "highest" | "more"));
+        let is_least = any(&|word| matches!(word, "least" | "fewest" | "lowest" | "fewer" | "less"));
         // "The one with 12" ends with the number, or a new clause follows.
         let ends_with_number = self.word(start) == "with"
             && (number_of(self.word(start + 1)).is_some())
             && matches!(self.word(start + 2), "" | "and" | "then" | "please" | "pls" | "of" | "again");
         match number {
+            _ if restarts && is_least => return Some(State::LeastRestarted),
+            _ if replicas && is_least => return Some(State::LeastReplicas),
             _ if restarts && is_most => return Some(State::MostRestarted),
             _ if replicas && is_most => return Some(State::MostReplicas),
+            None if is_most && self.word(end - 1) == "most" => return Some(State::Most),
+            None if is_least && matches!(self.word(end - 1), "least" | "fewest") => return Some(State::Least),
             Some(number) if restarts => return Some(State::Restarted(number.into())),
             Some(number) if replicas => return Some(State::Replicas(number.into())),
             Some(number) if ends_with_number => return Some(State::Count(number.into())),

@@ -1,0 +1,134 @@
+//! Messages that continue what the conversation was about, without a request of their own.
+
+use threadkeep::agent::ApprovalState;
+
+use crate::cluster::ObjectSummary;
+use crate::command::{Command, Verb};
+use crate::offline::refer;
+use crate::offline::words::{Lexicon, read};
+
+use super::{Next, Planner};
+
+impl Planner<'_> {
+    /// "Which of them is behind?"
+    pub(super) fn which_version(&self) -> Option<String> {
+        let (meant, other) = refer::by_version(&self.conversation.earlier, &self.reading)?;
+        let place = |object: &ObjectSummary| format!("{} in {}", object.name, object.namespace);
+        let degree = if self.reading.has_any(&["newer", "newest", "ahead"]) { "newer" } else { "older" };
+        Some(format!(
+            "{} has the {degree} image, {}; {} has {}.",
+            place(&meant),
+            meant.image,
+            place(&other),
+            other.image
+        ))
+    }
+
+    /// "What about perf", if the cluster has nothing of that name.
+    pub(super) fn unknown_subject(&self) -> Option<String> {
+        let reading = &self.reading;
+        let ["what" | "how", "about", subject] = reading.words.iter().map(String::as_str).collect::<Vec<_>>()[..]
+        else {
+            return None;
+        };
+        let is_unknown = reading.names.is_empty()
+            && reading.namespace.is_none()
+            && reading.kind.is_none()
+            && reading.pick.is_none()
+            && reading.unknown == 1
+            && self.conversation.mentioned.is_some();
+        is_unknown
+            .then(|| format!("I found nothing called {subject}: there is no namespace and no object of that name."))
+    }
+
+    /// "Is there a new one?", after a pod was deleted: the pods of its namespace.
+    pub(super) fn asks_for_replacement(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let asks = ["a new one", "a new pod", "new one yet", "a replacement", "a fresh one"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+        let is_read = reading.verb.is_none_or(Verb::is_read) && reading.names.is_empty();
+        let recent = self.conversation.earlier.iter().rev().take(4).flat_map(|exchange| &exchange.requested);
+        let deleted = recent
+            .map(|requested| &requested.command)
+            .find(|command| command.verb == Verb::Delete && command.kind.as_deref() == Some("pods"))?;
+        let list =
+            Command { kind: Some("pods".to_owned()), namespace: deleted.namespace.clone(), ..Command::new(Verb::Get) };
+        (asks && reading.asks() && !reading.has("why") && is_read).then(|| self.run_or_answer(vec![list]))
+    }
+
+    /// "Do it after all", "request it again": the change that was denied or taken back, as a new request.
+    pub(super) fn refused_change_again(&self) -> Option<Next> {
+        let asks = ["after all", "do it anyway", "request it again", "ask again"];
+        let is_meant = asks.iter().any(|phrase| self.reading.says(phrase)) && !self.reading.is_question;
+        let last = self.conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
+        let [only] = &last.requested[..] else { return None };
+        let is_refused = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
+        (is_meant && is_refused).then(|| Next::Run(vec![Command { basis: None, ..only.command.clone() }]))
+    }
+
+    pub(super) fn continues_diagnosis(&self) -> bool {
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty());
+        last.is_some_and(|last| {
+            let said = read(&last.said, &Lexicon::of(self.conversation));
+            said.has("why") && !last.steps.is_empty() && self.reading.words.len() <= 6
+        })
+    }
+
+    /// "Now the other one" after logs asks for the logs of the other object.
+    pub(super) fn continued_pick(&self) -> Option<Verb> {
+        let last = self.conversation.earlier.last()?;
+        // "Ok then the other one", after a request that was denied or taken back.
+        if let [only] = &last.requested[..] {
+            let has_ended = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
+            return Some(only.command.verb).filter(|_| has_ended && self.reading.words.len() <= 6);
+        }
+        if !last.requested.is_empty() {
+            return None;
+        }
+        let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
+        let is_filler = |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "thanks" | "right");
+        let continues = self.reading.words.iter().find(|word| !is_filler(word)).is_some_and(|word| {
+            matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")
+        });
+        // "And the other job, is it finished?"
+        let asks_state = self.reading.is_question
+            && self.reading.has_any(&[
+                "finish",
+                "finished",
+                "done",
+                "complete",
+                "completed",
+                "ok",
+                "ready",
+                "running",
+                "fine",
+            ]);
+        let verb = if asks_state { Verb::Describe } else { verb };
+        let kinds = refer::kinds_of(verb);
+        let applies = self.reading.kind.as_deref().is_none_or(|kind| kinds.is_none_or(|kinds| kinds.contains(&kind)));
+        (continues && applies && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
+    }
+
+    /// "And redis-2?" after logs asks for the logs of the other object.
+    pub(super) fn continued_verb(&self) -> Option<Verb> {
+        let reading = &self.reading;
+        let is_filler =
+            |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "cool" | "thanks" | "right" | "so");
+        let words: Vec<&String> = reading.words.iter().skip_while(is_filler).collect();
+        // "Now lobby".
+        let continues = words.len() <= 4
+            && reading.names.len() == 1
+            && ["and", "what about", "how about", "also", "now", "then", "next"].iter().any(|cue| {
+                let starts = cue.split(' ').zip(&words).all(|(cue, word)| cue == *word);
+                starts && words.len() > cue.split(' ').count()
+            });
+        let last = self.conversation.earlier.last().filter(|last| continues && last.requested.is_empty())?;
+        let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
+        matches!(
+            verb,
+            Verb::Get | Verb::Logs | Verb::Describe | Verb::Events | Verb::RolloutStatus | Verb::RolloutHistory
+        )
+        .then_some(verb)
+    }
+}

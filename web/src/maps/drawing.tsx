@@ -2,6 +2,7 @@
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { visibleLine } from "../text/visible";
+import { bundled } from "./bundles";
 import { LINE_HEIGHT, leaderEnds, pathOf } from "./geometry";
 import type { Label, Size } from "./geometry";
 import { colours } from "./network";
@@ -34,15 +35,19 @@ export function Picture({ height: wanted, maxRatio = Infinity, label, draw }: { 
   );
 }
 
-/** All lines of a network, faintly unless they are all that is shown; then `width` is that of the lines in pixels. */
+/**
+ * All lines of a network, faintly unless they are all that is shown; then `width` is that of the lines in pixels, and lines that share tracks
+ * are beside each other.
+ */
 export function Background({ network, place, width }: { network: Network; place: (point: Point) => Point; width?: number }) {
   const isAll = width !== undefined;
+  const drawn = isAll ? bundled(network, place, width) : network.lines.map((line) => ({ line, paths: line.tracks.map((track) => track.map(place)) }));
   return (
     <g class={`map-background${isAll ? " all" : ""}`} style={isAll ? { "--width": `${width}px` } : undefined}>
-      {network.lines.map((line) => (
+      {drawn.map(({ line, paths }) => (
         <g key={line.id} style={colours(line.colour)}>
-          {line.tracks.map((track, index) => (
-            <path key={index} d={pathOf(track.map(place))} />
+          {paths.map((path, index) => (
+            <path key={index} d={pathOf(path)} />
           ))}
         </g>
       ))}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { NetworkMap } from "../api/types";
+import { bundled } from "./bundles";
 import { condense, fit, placeLabels } from "./geometry";
 import { changesOf } from "./journey";
 import { Network, colours, textOn } from "./network";
@@ -110,6 +111,22 @@ describe("results of tools", () => {
 });
 
 describe("a map", () => {
+  it("of a whole network shows lines that share tracks beside each other, on the same sides along the way", () => {
+    const map: NetworkMap = {
+      ...MAP,
+      lines: [
+        { id: "x", name: "X", colour: "#ff0000", patterns: [[0, 1, 2]] },
+        // It runs in the other direction, from another part of the last complex.
+        { id: "y", name: "Y", colour: "#0000ff", patterns: [[3, 1, 0]] },
+        { id: "z", name: "Z", colour: "#ff0000", patterns: [[0, 1]] },
+        { id: "w", name: "W", colour: "#00ff00", patterns: [[2, 4]] },
+      ],
+    };
+    const paths = bundled(new Network(map), ({ x }) => ({ x: Math.round(x / 100), y: 0 }), 4).map(({ paths: [path] }) => path ?? []);
+    expect(paths.map((path) => [...new Set(path.map(({ y }) => y))])).toEqual([[-2], [2], [-2], [0]]);
+    expect(paths.map((path) => path.map(({ x }) => x))).toEqual([[0, 7, 14], [14, 7, 0], [0, 7], [14, 21]]);
+  });
+
   it("shows all of its places", () => {
     const places = [{ x: 0, y: 0 }, { x: 90_000, y: -4_000 }, { x: 300, y: 5_000 }];
     const place = fit(places, { width: 300, height: 200 });

@@ -46,7 +46,7 @@ const GAP = 4;
 /** The least distance between a name and the middle of another place. */
 const CLEARANCE = 6;
 /** How many times as far as its own place any other place must be from a name beside its place. A name that is centred is clearer. */
-const AMBIGUITY = { start: 2, middle: 1.2, end: 2 };
+const AMBIGUITY = { start: 2, middle: 1.15, end: 2 };
 /** Longer names may be broken into two lines, and required ones into three. */
 const MAX_LINE = 14;
 /** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */
@@ -127,9 +127,9 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
         const { anchor, isFar } = position;
         const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
         const overlaps = taken.filter((other) => intersects(box, other)).length;
-        // A leader says which place is meant, unless the name is at another one.
+        // A leader says which place is meant, unless the name is at another one or right below or above it.
         const reach = isFar ? CLEARANCE * 2 : Math.max(distance(place, middle) * AMBIGUITY[anchor], CLEARANCE);
-        const isAmbiguous = others.some((point) => distance(point, middle) < reach || distance(point, box) < CLEARANCE);
+        const isAmbiguous = others.some((point) => distance(point, middle) < reach || distance(point, box) < CLEARANCE || (isFar && isAbove(point, middle)));
         const way = isFar ? leaderOf(label) : [];
         const isCrossing =
           way.some((at) => others.some((point) => Math.hypot(point.x - at.x, point.y - at.y) < CLEARANCE) || leaders.some((other) => Math.hypot(other.x - at.x, other.y - at.y) < CLEARANCE)) ||
@@ -154,7 +154,7 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
 
 /** Returns a name at a position: its label, the box that it takes, the middle of its text, and how far it was moved inwards. */
 function labelAt(place: Named, lines: string[], { x: dx, y: dy, anchor, isFar }: Position, size: Size): { label: Label; box: Box; middle: Box; shift: number } {
-  const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.6 : 0.54);
+  const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.66 : 0.54);
   const added = (lines.length - 1) * LINE_HEIGHT;
   // A second line makes the name grow away from its place.
   const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
@@ -254,6 +254,11 @@ function isIn({ x, y }: Point, box: Box): boolean {
 /** Returns the distance of a point from a box; 0 inside it. */
 function distance({ x, y }: Point, box: Box): number {
   return Math.hypot(Math.max(box.left - x, 0, x - box.right), Math.max(box.top - y, 0, y - box.bottom));
+}
+
+/** Returns whether a point is above or below a name, so near that the name seems to be centred at it. */
+function isAbove(point: Point, name: Box): boolean {
+  return point.x > name.left && point.x < name.right && distance(point, name) < LINE_HEIGHT * 2;
 }
 
 function round(value: number): number {

@@ -9,7 +9,7 @@ import { LineBadge } from "./drawing";
 import { colours } from "./network";
 import type { Network } from "./network";
 import type { Arrivals, Train } from "./results";
-import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
+import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, isStationCovered, lanesOf, stateOf } from "./strip";
 
 /** How often trains move; less often for users who prefer less motion. */
 const STEP_MS = 1_000;
@@ -32,13 +32,14 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
           const coming = trains.filter(({ dueMs }) => dueMs > now - STEP_MS * 20);
           const colour = network?.linesNamed(line)[0]?.colour ?? "#808183";
           const placed = lanesOf(coming, now);
+          const isTall = placed.some(({ lane }) => lane === 1);
           return (
             coming.length > 0 && (
               <li key={`${line} ${towards}`}>
                 <p class="strip-head">
                   <LineBadge name={line} colour={colour} /> <span>{visibleLine(towards, 60)}</span>
                 </p>
-                <div class={`strip${placed.some(({ lane }) => lane === 1) ? " tall" : ""}`} style={colours(colour)}>
+                <div class={`strip${isTall ? " tall" : isStationCovered(placed) ? " covered" : ""}`} style={colours(colour)}>
                   <ol>
                     {placed.map(({ train, lane, share }) => (
                       <li key={`${train.dueMs} ${train.destination}`} class={lane === 0 ? undefined : "lower"} style={{ left: `${share * 100}%` }} title={titleOf(train)}>

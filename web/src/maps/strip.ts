@@ -41,6 +41,11 @@ export interface Placed {
   share: number;
 }
 
+/** Returns whether a train is so near that it covers the circle of the station. */
+export function isStationCovered(placed: Placed[]): boolean {
+  return placed.some(({ share }) => share < NEAR);
+}
+
 export function lanesOf(trains: Train[], now: number): Placed[] {
   const placed: Placed[] = [];
   for (const train of trains) {

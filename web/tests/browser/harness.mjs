@@ -165,12 +165,14 @@ export function journal(length = 96) {
   return messages;
 }
 
+const UNION_SQUARE = "14 St-Union Sq";
+
 /**
  * A turn of the subway assistant that found trains at Union Square. The live feeds are not reachable from tests, so the result is stored
  * as the assistant would store it.
- * @param {string} [name] The name of the station.
+ * @param {string} [name] The name of the station. Another name than the usual one is also a direction.
  */
-export function board(name = "14 St-Union Sq", ageMinutes = 0) {
+export function board(name = UNION_SQUARE, ageMinutes = 0) {
   const now = Date.now() - ageMinutes * 60_000;
   const train = (/** @type {string} */ line, /** @type {string} */ towards, /** @type {string} */ destination, /** @type {number} */ minutes) => ({
     line,
@@ -193,7 +195,7 @@ export function board(name = "14 St-Union Sq", ageMinutes = 0) {
     train("6", "Uptown", "Pelham Bay Park", 8),
     train("6", "Uptown", "Pelham Bay Park", 9),
     train("L", "8 Av", "8 Av", 12),
-    train("Q", name, name, 16),
+    name === UNION_SQUARE ? train("Q", "Uptown", "96 St", 16) : train("Q", name, name, 16),
   ].sort((a, b) => a.at - b.at);
   const value = { station: { name, lines: ["4", "5", "6", "L", "N", "Q", "R", "W"], area: "Manhattan", stop_ids: ["635", "L03", "R20"] }, line: null, arrivals, live: { status: "available" }, assumption: null };
   const created_at = new Date(now).toISOString();

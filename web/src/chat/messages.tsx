@@ -1,7 +1,7 @@
 /** Renders messages. */
 import { useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
-import type { Message, Source } from "../api/types";
+import type { Approval, Message, Source } from "../api/types";
 import { chatWith, formatRoute } from "../app/router";
 import { agents } from "../app/session";
 import { dateTime, duration, dollars, number, shortTime, t } from "../i18n";
@@ -11,6 +11,8 @@ import { speakerName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Icon } from "../ui/icons";
 import { pretty } from "../ui/controls";
+import { ApprovalCard } from "./approval";
+import type { Decide } from "./approval";
 import { SourceDialog, groupsOf, sourceTitle } from "./sources";
 import type { Call, Item } from "./items";
 
@@ -31,10 +33,12 @@ export function MessageItem(props: {
   actions: MessageActions;
   question: string;
   isHit: boolean;
-  /** Whether the requested approvals are shown below the message. Its text would repeat them, so it is hidden. */
-  areApprovalsShown: boolean;
+  /** The approvals that the message asks for. Its text would repeat them, so it is hidden. */
+  approvals: Approval[];
+  isBusy: boolean;
+  onDecide: Decide;
 }) {
-  const { item, actions, question, isHit } = props;
+  const { item, actions, approvals, question, isHit } = props;
   const { message } = item;
   const place = { id: `m${message.seq}`, "data-seq": message.seq };
   const hit = isHit ? " hit" : "";
@@ -62,8 +66,10 @@ export function MessageItem(props: {
               <Markdown text={item.reasoning} />
             </details>
           )}
-          {props.areApprovalsShown && <p class="note">{t("asks_for_decision")}</p>}
-          {!props.areApprovalsShown && <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          {approvals.length > 0 ? <p class="note">{t("asks_for_decision")}</p> : <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          {approvals.map((approval) => (
+            <ApprovalCard key={approval.id} approval={approval} isBusy={props.isBusy} onDecide={props.onDecide} />
+          ))}
           {item.found.length > 0 && <AnswerMaps calls={item.found} agent={actions.agent} />}
           <Meta message={message} thread={actions.thread}>
             {item.turn !== null && actions.onContext && <Action icon="eye" label={t("why_this_answer")} onClick={() => actions.onContext?.(item.turn ?? "")} />}

@@ -13,7 +13,6 @@ import { assistantName } from "../text/names";
 import { visibleLine } from "../text/visible";
 import { Confirm, Empty, Loading, Problem, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
-import { ApprovalCard } from "./approval";
 import { useAttachments, withAttachments } from "./attachments";
 import { Composer, loadDraft, storeDraft } from "./composer";
 import type { Conversation, Pending } from "./conversation";
@@ -236,12 +235,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
       <Scroller open={open} at={at} items={items} pendingTokens={pending?.tokens.length ?? 0}>
         {items.map((item) => (
           <div class="entry" key={`${item.message.seq}${item.kind}`}>
-            <MessageItem item={item} actions={actions} areApprovalsShown={item.kind === "answer" && item.approvals.some((approval) => approvals.has(approval))} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
-            {item.kind === "answer" &&
-              item.approvals.map((approval) => {
-                const found = approvals.get(approval);
-                return found && <ApprovalCard key={approval} approval={found} isBusy={open.isBusy} onDecide={(...decision) => open.decide(...decision)} />;
-              })}
+            <MessageItem item={item} actions={actions} approvals={item.kind === "answer" ? item.approvals.flatMap((approval) => approvals.get(approval) ?? []) : []} isBusy={open.isBusy} onDecide={(...decision) => open.decide(...decision)} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
           </div>
         ))}
         {items.length === 0 && !pending && <Empty icon="chat" title={t("no_messages")}>{detail && <p>{visibleLine(detail.description, 200)}</p>}</Empty>}

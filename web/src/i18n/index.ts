@@ -68,13 +68,13 @@ export function duration(ms: number): string {
 
 export function dateTime(instant: string): string {
   const date = new Date(instant);
-  return Number.isNaN(date.getTime()) ? instant : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date);
+  return Number.isNaN(date.getTime()) ? instant : unbroken(new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeStyle: "short" }).format(date));
 }
 
 /** Formats a date of the form 2026-05-11 in the same way as the date of `dateTime`. */
 export function day(date: string): string {
   const parsed = new Date(`${date}T00:00:00Z`);
-  return Number.isNaN(parsed.getTime()) ? date : new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeZone: "UTC" }).format(parsed);
+  return Number.isNaN(parsed.getTime()) ? date : unbroken(new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeZone: "UTC" }).format(parsed));
 }
 
 /** Formats an instant as a time, with the date if it is not today. */
@@ -91,5 +91,10 @@ export function shortTime(instant: string, now = new Date()): string {
   const options: Intl.DateTimeFormatOptions = isToday
     ? { hour: "2-digit", minute: "2-digit" }
     : { day: "numeric", month: "short", ...(isThisYear ? {} : { year: "numeric" }) };
-  return new Intl.DateTimeFormat(locale(), options).format(date);
+  return unbroken(new Intl.DateTimeFormat(locale(), options).format(date));
+}
+
+/** Keeps a date on one line. */
+function unbroken(date: string): string {
+  return date.replaceAll(" ", "\u00a0");
 }

@@ -252,7 +252,7 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
               <Tile name={t("tokens_used")} value={found.usage.input_tokens + found.usage.output_tokens === 0 ? t("not_reported") : `${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
               <Tile name={t("cost")} value={isBuiltIn(found.model) ? t("free") : found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
               <Tile name={t("model_calls")} value={number(found.usage.model_calls)} />
-              <Tile name={t("context")} value={t("context_size", { messages: found.context.messages, tokens: found.context.tokens })} />
+              <Tile name={t("context_tokens")} value={`≈ ${number(found.context.tokens)}`} note={found.context.messages === 0 ? t("context_alone") : t("context_with", { count: found.context.messages })} />
             </dl>
             <p class="note">
               <b>{assistantName(found.agent)}</b>
@@ -281,11 +281,14 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
   );
 }
 
-export function Tile({ name, value, tone }: { name: string; value: string; tone?: string }) {
+export function Tile({ name, value, tone, note }: { name: string; value: string; tone?: string; note?: string }) {
   return (
     <div class={tone ? `tile ${tone}` : "tile"}>
       <dt>{name}</dt>
-      <dd>{value}</dd>
+      <dd>
+        {value}
+        {note && <small>{note}</small>}
+      </dd>
     </div>
   );
 }

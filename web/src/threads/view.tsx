@@ -176,9 +176,7 @@ function ThreadList() {
                 <th scope="col">{t("title")}</th>
                 <th scope="col">{t("messages")}</th>
                 <th scope="col">{t("updated")}</th>
-                <th scope="col">
-                  <span class="visually-hidden">{t("actions")}</span>
-                </th>
+                <th scope="col">{t("context")}</th>
               </tr>
             </thead>
             <tbody>

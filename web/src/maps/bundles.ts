@@ -13,6 +13,7 @@ interface Section {
 
 /**
  * Returns the paths of each line of a network in a picture. Lines of different colours that run between the same stations are `gap` apart.
+ * The longest line comes first, so that where lines cross, long ones do not hide most of a short one.
  * `place` converts places to positions in the picture.
  */
 export function bundled({ lines }: Pick<Network, "lines">, place: (point: Point) => Point, gap: number): { line: Line; paths: Point[][] }[] {
@@ -41,10 +42,15 @@ export function bundled({ lines }: Pick<Network, "lines">, place: (point: Point)
     const normal = isAlong ? across : { x: -across.x, y: -across.y };
     return { start: isAlong ? start : end, end: isAlong ? end : start, normal, offset: rank * gap * (isAlong ? 1 : -1) };
   };
-  return lines.map((line) => ({
+  const drawn = lines.map((line) => ({
     line,
     paths: line.tracks.map((track) => joined(stepsOf(track).flatMap(([from, to]) => sideOf(line.colour, from, to) ?? []))),
   }));
+  return drawn.sort((one, other) => lengthOf(other.paths) - lengthOf(one.paths));
+}
+
+function lengthOf(paths: Point[][]): number {
+  return paths.flatMap((path) => path.slice(1).map(({ x, y }, index) => Math.hypot(x - (path[index]?.x ?? x), y - (path[index]?.y ?? y)))).reduce((sum, each) => sum + each, 0);
 }
 
 function stepsOf(track: Station[]): [Station, Station][] {

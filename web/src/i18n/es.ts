@@ -328,7 +328,7 @@ export const es: Record<keyof typeof en, string> = {
   unknown: "desconocido",
   model: "Modelo",
   model_calls: "Llamadas al modelo",
-  context_tokens: "Tokens del contexto",
+  context_tokens: "Contexto (tokens)",
   context_alone: "instrucciones, pregunta",
   context_with: "{count|con 1 mensaje|con {count} mensajes}",
   turn_is_running: "Este turno está en curso…",

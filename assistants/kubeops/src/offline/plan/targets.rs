@@ -275,6 +275,8 @@ impl Planner<'_> {
             (Verb::Get, true) => reading.kind.is_some() && !refers || reading.unhealthy || self.asks_for_namespace(),
             // "Which kafka pod restarted the most?"
             (Verb::Get, false) if reading.state.is_some_and(State::is_superlative) => reading.names.len() == 1,
+            // "Are the deployments session and token ready?" names both.
+            (Verb::Get, false) if reading.names.len() > 1 && reading.has("and") => false,
             (Verb::Get, false) => reading.is_plural || reading.names_several && reading.kind.is_none(),
             (_, is_empty) => is_empty && !reading.pronoun && !(refers && reading.kind.is_some()),
         }

@@ -22,7 +22,8 @@ impl Planner<'_> {
         }
         let read = self.conversation.steps.iter().find(|step| step.command.verb == Verb::Get);
         let Some(read) = read else {
-            let unhealthy = !state.is_superlative() && !matches!(state, State::MoreRestarts(_) | State::Restarted(_));
+            let unhealthy = !state.is_superlative()
+                && !matches!(state, State::MoreRestarts(_) | State::Restarted(_) | State::Count(_));
             let reading = Reading { kind: Some("pods".to_owned()), unhealthy, ..self.reading.clone() };
             let list = Planner { reading, ..*self }.list_command(Verb::Get);
             return Some(Targets::Then(Next::Run(vec![list])));

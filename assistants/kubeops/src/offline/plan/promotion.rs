@@ -84,7 +84,8 @@ impl Planner<'_> {
         self.place_of_focus().is_some() || is_one && self.namespace_to_change().is_some()
     }
 
-    /// "Put it on the same as team-b", "bring that one up to the version of the other": the namespace of what was spoken of last, if the message names another one as an example.
+    /// "Put it on the same as team-b", "bring that one up to the version of the other": the namespace of what was spoken of last, if the
+    /// message names another one as an example.
     fn place_of_focus(&self) -> Option<String> {
         let reading = &self.reading;
         let is_place = |name: &String| self.conversation.namespaces.contains(name);

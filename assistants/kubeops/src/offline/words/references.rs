@@ -7,7 +7,9 @@ use super::vocabulary::{is_candidate, is_ordinary};
 use super::{Lexicon, Pick, Reading};
 
 /// Words that follow a position in a list: "second to last", "the first please".
-const FOLLOWING: [&str; 24] = [
+const FOLLOWING: [&str; 26] = [
+    "run",
+    "crash",
     "and",
     "then",
     "two",

@@ -24,6 +24,8 @@ export interface Attachment {
   /** The progress of the present state, from 0 to 1. */
   share: number;
   problem: string | null;
+  /** Whether it failed because it is an image. */
+  isImage?: boolean;
   /** The id of the uploaded file. */
   id: string | null;
 }
@@ -59,7 +61,10 @@ export function useAttachments(thread: string | null): Attachments {
     try {
       if (file.size > MAX_BYTES) throw new Error(t("file_too_large", { limit: number(MAX_BYTES / 1024 / 1024) }));
       const type = await documentType(file);
-      if (type === "image") throw new Error(t("image_not_usable"));
+      if (type === "image") {
+        update(key, { state: "failed", problem: t("image_not_usable"), isImage: true });
+        return;
+      }
       const sent = type === null ? file : new File([file], file.name, { type });
       let found = await client.uploadFile(sent, key, (share) => update(key, { share }), stop.signal);
       while (found.status === "uploaded") {
@@ -137,7 +142,7 @@ export function AttachmentList({ attachments, agents, agent }: { attachments: At
     <>
       {list.length > 0 && (
         <ul class="attachments" aria-label={t("attachments")}>
-          {list.map(({ key, name, state, share, problem }) => (
+          {list.map(({ key, name, state, share, problem, isImage }) => (
             <li key={key} class={state}>
               <Icon name={state === "failed" ? "warn" : "book"} size={15} />
               <span class="about">
@@ -150,7 +155,11 @@ export function AttachmentList({ attachments, agents, agent }: { attachments: At
                     <small>{t(state === "uploading" ? "uploading" : "processing")}</small>
                   </>
                 )}
-                {problem && <small role="alert">{visibleLine(problem)}</small>}
+                {problem && (
+                  <small role="alert">
+                    {visibleLine(problem)} {isImage && isUsable && t("attach_text")}
+                  </small>
+                )}
               </span>
               <button type="button" class="icon-button small" aria-label={t("remove_file", { name: visibleLine(name, 60) })} title={t("remove")} onClick={() => attachments.remove(key)}>
                 <Icon name="close" size={14} />

@@ -157,7 +157,7 @@ function Frame() {
             <Icon name="plus" /> {t("new_chat")}
           </a>
         </header>
-        <SideThreadList current={current.view === "chat" || current.view === "context" ? current.thread : null} view={current.view === "context" ? "context" : "chat"} />
+        <SideThreadList current={"thread" in current ? current.thread : null} view={current.view === "context" ? "context" : "chat"} />
         <footer>
           <CurrentUser />
           <span class="spacer" />

@@ -2,10 +2,10 @@
  * The trains that approach a station. Their positions follow from the times in the answer and the present time, until the answer is too
  * old to be trusted.
  */
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { number, timeOf, t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { LineBadge } from "./drawing";
+import { LineBadge, useWidth } from "./drawing";
 import { colours } from "./network";
 import type { Network } from "./network";
 import type { Arrivals, Train } from "./results";
@@ -18,6 +18,9 @@ const CALM_STEP_MS = 20_000;
 export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; network: Network | null }) {
   const groups = useMemo(() => groupsOf(arrivals.trains), [arrivals]);
   const lastDueMs = arrivals.trains.at(-1)?.dueMs ?? 0;
+  const axis = useRef<HTMLParagraphElement>(null);
+  // The axis is as wide as each strip.
+  const width = useWidth(axis);
   const now = useNow(Math.min(arrivals.atMs + MAX_AGE_MS, lastDueMs));
   const state = stateOf(arrivals, now);
   const looked = timeOf(new Date(arrivals.atMs).toISOString());
@@ -39,7 +42,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
                 <p class="strip-head">
                   <LineBadge name={line} colour={colour} /> <span>{visibleLine(towards, 60)}</span>
                 </p>
-                <div class={`strip${isTall ? " tall" : isStationCovered(placed) ? " covered" : ""}`} style={colours(colour)}>
+                <div class={`strip${isTall ? " tall" : isStationCovered(placed, width) ? " covered" : ""}`} style={colours(colour)}>
                   <ol>
                     {placed.map(({ train, lane, share }) => (
                       <li key={`${train.dueMs} ${train.destination}`} class={lane === 0 ? undefined : "lower"} style={{ left: `${share * 100}%` }} title={titleOf(train)}>
@@ -56,7 +59,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
           );
         })}
       </ul>
-      <p class="strip-axis" aria-hidden="true">
+      <p class="strip-axis" ref={axis} aria-hidden="true">
         <span>{t("now")}</span>
         {[10, 20].map((minutes) => (
           <span key={minutes} style={{ left: `${(minutes / span) * 100}%` }}>
@@ -70,11 +73,11 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
 }
 
 function minutesLeft(train: Train, now: number): string {
-  return number(Math.max(0, Math.floor((train.dueMs - now) / 60_000)));
+  return number(Math.max(0, Math.round((train.dueMs - now) / 60_000)));
 }
 
 function isDue(train: Train, now: number): boolean {
-  return train.dueMs - now < 60_000;
+  return train.dueMs - now < 30_000;
 }
 
 function titleOf(train: Train): string {

@@ -1,6 +1,6 @@
 /** The parts of a map: the picture, lines, stations and names. All of them are nodes; no text becomes markup. */
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, RefObject } from "preact";
 import { visibleLine } from "../text/visible";
 import { bundled } from "./bundles";
 import { LINE_HEIGHT, leaderEnds, pathOf } from "./geometry";
@@ -8,12 +8,8 @@ import type { Label, Size } from "./geometry";
 import { colours } from "./network";
 import type { Line, Network, Point } from "./network";
 
-/**
- * A picture that is as wide as its container, and at most `maxRatio` times as high as wide. `draw` gets its size in pixels, so that names
- * keep their size on each screen.
- */
-export function Picture({ height: wanted, maxRatio = Infinity, label, draw }: { height: number; maxRatio?: number; label: string; draw: (size: Size) => ComponentChildren }) {
-  const box = useRef<HTMLDivElement>(null);
+/** Returns the width of an element in pixels; 0 before it is known. */
+export function useWidth(box: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {
     const element = box.current;
@@ -22,7 +18,17 @@ export function Picture({ height: wanted, maxRatio = Infinity, label, draw }: { 
     const observer = new ResizeObserver(() => setWidth(element.clientWidth));
     observer.observe(element);
     return () => observer.disconnect();
-  }, []);
+  }, [box]);
+  return width;
+}
+
+/**
+ * A picture that is as wide as its container, and at most `maxRatio` times as high as wide. `draw` gets its size in pixels, so that names
+ * keep their size on each screen.
+ */
+export function Picture({ height: wanted, maxRatio = Infinity, label, draw }: { height: number; maxRatio?: number; label: string; draw: (size: Size) => ComponentChildren }) {
+  const box = useRef<HTMLDivElement>(null);
+  const width = useWidth(box);
   const height = width > 0 ? Math.min(wanted, Math.round(width * maxRatio)) : wanted;
   return (
     <div class="map-picture" ref={box} style={{ height: `${height}px` }}>

@@ -8,6 +8,8 @@ export const SPAN_MINUTES = 25;
 const MAX_GROUPS = 12;
 /** Trains that are closer to each other, as a share of the strip, are drawn below each other. */
 const NEAR = 0.07;
+/** The distance in pixels at which the circle of a train touches that of the station. */
+const TOUCHING = 24;
 
 export interface Group {
   line: string;
@@ -41,9 +43,9 @@ export interface Placed {
   share: number;
 }
 
-/** Returns whether a train is so near that it covers the circle of the station. */
-export function isStationCovered(placed: Placed[]): boolean {
-  return placed.some(({ share }) => share < NEAR);
+/** Returns whether a train is so near that it covers the circle of the station, on a strip of this width in pixels. */
+export function isStationCovered(placed: Placed[], width: number): boolean {
+  return placed.some(({ share }) => share * width < TOUCHING);
 }
 
 export function lanesOf(trains: Train[], now: number): Placed[] {

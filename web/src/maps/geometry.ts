@@ -41,8 +41,12 @@ export const LABEL_SIZE = 12;
 export const LINE_HEIGHT = 14;
 /** The radius of the dot of a place. */
 const DOT_RADIUS = 6;
-/** The least distance between names. */
+/** The room around a name. */
 const GAP = 4;
+/** The further room between names at the same height, which would otherwise read as one name. */
+const BESIDE = 8;
+/** The least distance between a name and the side of the picture. */
+const EDGE = 2;
 /** The least distance between a name and the middle of another place. */
 const CLEARANCE = 6;
 /** How many times as far as its own place any other place must be from a name beside its place. A name that is centred is clearer. */
@@ -125,8 +129,8 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
       for (const position of positions) {
         const { label, box, middle, shift } = labelAt(place, lines, position, size);
         const { anchor, isFar } = position;
-        const isOutside = box.left < 2 || box.right > size.width - 2 || box.top < 2 || box.bottom > size.height - 2;
-        const overlaps = taken.filter((other) => intersects(box, other)).length;
+        const isOutside = box.left < EDGE || box.right > size.width - EDGE || box.top < EDGE || box.bottom > size.height - EDGE;
+        const overlaps = taken.filter((other) => intersects(box, other) || intersects(beside(box), other)).length;
         // A leader says which place is meant, unless the name is at another one or right below or above it.
         const reach = isFar ? CLEARANCE * 2 : Math.max(distance(place, middle) * AMBIGUITY[anchor], CLEARANCE);
         const isAmbiguous = others.some((point) => distance(point, middle) < reach || distance(point, box) < CLEARANCE || (isFar && isAbove(point, middle)));
@@ -160,7 +164,9 @@ function labelAt(place: Named, lines: string[], { x: dx, y: dy, anchor, isFar }:
   const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
   // A name above or below a place at the side of the picture is moved inwards.
   const reach = Math.max(0, length / 2 - DOT_RADIUS);
-  const inner = Math.max(length / 2 + GAP + 2, Math.min(size.width - length / 2 - GAP - 2, place.x)) - place.x;
+  // Positions are rounded, so that a name exactly at the edge could be outside.
+  const margin = length / 2 + GAP + EDGE + 0.1;
+  const inner = Math.max(margin, Math.min(size.width - margin, place.x)) - place.x;
   const shift = anchor === "middle" ? Math.max(-reach, Math.min(reach, inner)) : 0;
   const label: Label = { x: round(place.x + dx + shift), y: round(y), lines, anchor, isRequired: place.isRequired, leader: isFar ? { x: place.x, y: place.y } : null };
   const left = anchor === "start" ? label.x : anchor === "end" ? label.x - length : label.x - length / 2;
@@ -184,6 +190,8 @@ const POSITIONS: Position[] = [
   ...near(30, 4, true),
   ...near(26, -18, true),
   ...near(26, 26, true),
+  ...near(34, -10, true),
+  ...near(34, 18, true),
 ];
 
 /** Where a name can be in a dense map, in which the free places are around its middle. */
@@ -213,7 +221,7 @@ function breaksOf({ name, isRequired }: Named): string[][] {
 /** Moves a label to the side until it is inside the picture. */
 function inside<T extends { label: Label; box: Box }>(found: T, size: Size): T {
   const { label, box } = found;
-  const shift = box.left < 2 ? 2 - box.left : Math.min(0, size.width - 2 - box.right);
+  const shift = box.left < EDGE ? EDGE - box.left : Math.min(0, size.width - EDGE - box.right);
   return { ...found, label: { ...label, x: round(label.x + shift) }, box: { ...box, left: box.left + shift, right: box.right + shift } };
 }
 
@@ -245,6 +253,11 @@ function samples(path: Point[]): Point[] {
 
 function intersects(a: Box, b: Box): boolean {
   return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}
+
+/** Returns the box in which no other name may be: names that are not at the same height may be nearer to each other. */
+function beside({ left, right, top, bottom }: Box): Box {
+  return { left: left - BESIDE, right: right + BESIDE, top: top + LABEL_SIZE * 0.4, bottom: bottom - LABEL_SIZE * 0.4 };
 }
 
 function isIn({ x, y }: Point, box: Box): boolean {

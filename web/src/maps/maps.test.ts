@@ -169,6 +169,19 @@ describe("a map", () => {
     expect(labels.length).toBeGreaterThan(3);
   });
 
+  it("has room between names at one height", () => {
+    const places = [30, 206].map((x) => ({ x, y: 50, name: "Ten letters", isRequired: false }));
+    const [one, other] = placeLabels(places, [], { width: 286, height: 100 }).sort((a, b) => a.x - b.x);
+    expect(one?.y).not.toBe(other?.y);
+  });
+
+  it("has names inside it, above a place at its side", () => {
+    const line = [{ x: 233, y: 400 }, { x: 260, y: 430 }, { x: 300.8, y: 406.8 }];
+    const named = [{ x: 300.8, y: 406.8, name: "Far Rockaway-Mott Av", isRequired: true }];
+    const [label] = placeLabels(named, [[{ x: 217, y: 300 }, ...line]], { width: 320, height: 460 });
+    expect(label).toMatchObject({ lines: ["Far ", "Rockaway-", "Mott Av"], leader: null });
+  });
+
   it("breaks long names where one line has no room", () => {
     const labels = placeLabels([{ x: 100, y: 50, name: "42 St-Port Authority Bus Terminal", isRequired: true }], [], { width: 260, height: 100 });
     expect(labels.map(({ lines }) => lines)).toEqual([["42 St-Port Authority ", "Bus Terminal"]]);

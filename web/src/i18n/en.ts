@@ -190,7 +190,7 @@ export const en = {
   recall_nowhere: "off",
   recall_thread: "from this conversation",
   recall_user: "from all conversations",
-  trim_sliding: "keeps the newest messages",
+  trim_sliding: "keeps the newest",
   trim_steps: "in steps (stable prefix)",
   trim_relevance: "by relevance",
   render_chat: "messages",

@@ -185,7 +185,7 @@ export const es: Record<keyof typeof en, string> = {
   recall_nowhere: "no",
   recall_thread: "de esta conversación",
   recall_user: "de todas las conversaciones",
-  trim_sliding: "conserva los mensajes más nuevos",
+  trim_sliding: "conserva lo nuevo",
   trim_steps: "por pasos (prefijo estable)",
   trim_relevance: "por relevancia",
   render_chat: "mensajes",

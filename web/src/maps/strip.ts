@@ -9,7 +9,7 @@ const MAX_GROUPS = 12;
 /** Trains that are closer to each other, as a share of the strip, are drawn below each other. */
 const NEAR = 0.07;
 /** The distance in pixels at which the circle of a train touches that of the station. */
-const TOUCHING = 24;
+const TOUCHING = 22;
 
 export interface Group {
   line: string;

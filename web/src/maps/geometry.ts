@@ -55,7 +55,10 @@ const AMBIGUITY = { start: 2, middle: 1.15, end: 2 };
 const MAX_LINE = 14;
 /** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */
 const ON_PATH = 5;
-/** What each part of a path costs that the leader of a name crosses in a dense map, and how near to its place a leader may cross paths. */
+/**
+ * What each part of a path costs that the leader of a name crosses in a dense map, and how near to its place a leader may cross paths. In
+ * other maps, a leader that crosses a path costs as much as a name on it.
+ */
 const CROSSING = 0.12;
 const NEAR_PLACE = 16;
 
@@ -142,8 +145,8 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
         const covered = obstacles.filter((point) => isIn(point, box)).length;
         const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + (covered > 0 ? ON_PATH + covered : 0) + (isFar ? 1 + Math.hypot(position.x, position.y) / 60 : 0) + 0.5 * (lines.length - 1) + Math.abs(shift) / 40;
         if (best && cost >= best.cost) continue;
-        const crossed = isDense ? way.filter((at) => Math.hypot(at.x - place.x, at.y - place.y) > NEAR_PLACE && obstacles.some(({ x, y }) => Math.abs(x - at.x) < 4 && Math.abs(y - at.y) < 4)).length : 0;
-        const total = cost + crossed * CROSSING;
+        const crossed = way.filter((at) => Math.hypot(at.x - place.x, at.y - place.y) > NEAR_PLACE && obstacles.some(({ x, y }) => Math.abs(x - at.x) < 4 && Math.abs(y - at.y) < 4)).length;
+        const total = cost + (isDense ? crossed * CROSSING : crossed > 0 ? ON_PATH : 0);
         if (!best || total < best.cost) best = { label, box, cost: total };
       }
     }

@@ -343,6 +343,7 @@ mod tests {
             ("and the square of 15?", Some("15^2")),
             ("sorry, it should be 7 instead of 6", Some("24+7")),
             ("not 24 but 25", Some("25+6")),
+            ("the party has 7 guests instead of 6", None),
             ("what's the difference?", Some("30-24")),
             ("Plus a taxi for 15.", Some("30+15")),
             ("oops, I meant 90 / 5", Some("90/5")),

@@ -485,6 +485,9 @@ mod tests {
         assert_eq!(state("describe the one with three replicas"), Some(State::Replicas(3)));
         assert_eq!(state("the one with 12"), Some(State::Count(12)));
         assert_eq!(state("the one with fewer restarts"), Some(State::LeastRestarted));
+        assert_eq!(state("delete the one with more than 5 restarts"), Some(State::MoreRestarts(5)));
+        assert_eq!(state("delete the one with fewer than 5 restarts"), None);
+        assert_eq!(state("the one with more restarts than the other"), Some(State::MostRestarted));
         assert_eq!(state("describe the one with the most"), Some(State::Most));
         assert_eq!(state("the one with no restarts"), Some(State::Restarted(0)));
     }

@@ -58,7 +58,13 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
         let are_numbers = [one, other].iter().all(|number| number.parse::<f64>().is_ok());
         return are_numbers.then(|| format!("{other}{sign}{one}{tail}"));
     }
-    if let Some(replaced) = with_replacement(&words, &calculation) {
+    // "The party has 7 guests instead of 6" is about something else.
+    const AROUND: [&str; 9] = ["instead", "of", "not", "but", "should", "be", "have", "been", "use"];
+    let is_around =
+        |word: &&str| is_number(word) || OPENINGS.contains(word) || AROUND.contains(word) || UNITS.contains(word);
+    if words.iter().all(is_around)
+        && let Some(replaced) = with_replacement(&words, &calculation)
+    {
         return Some(replaced);
     }
     let start = words.iter().position(|word| !OPENINGS.contains(word))?;

@@ -159,9 +159,10 @@ impl<'a> Numbers<'a> {
     }
 }
 
-/// Returns the number that the last calculation divided by zero.
+/// Returns the number that the calculation of the last message divided by zero.
 fn divided_by_zero(earlier: &[ChatMessage]) -> Option<String> {
-    let expression = last_expression(earlier)?;
+    let last_message = earlier.iter().rposition(|message| message.role == Role::User)?;
+    let expression = last_expression(&earlier[last_message..])?;
     let dividend = expression.strip_suffix("/0")?;
     is_number(dividend).then(|| dividend.to_owned())
 }

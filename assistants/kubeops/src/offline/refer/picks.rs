@@ -68,7 +68,6 @@ pub(in crate::offline) fn picked(conversation: &Conversation, pick: Pick, readin
     };
     let lists: Vec<Vec<ObjectSummary>> = lists.collect();
     let mut lists = lists.iter().filter(|list| of_namespace(list)).chain(&lists).cloned();
-    // Without a list, objects count in the order in which they were spoken of.
     // "And the third?", after a choice between two: the list before it has a third one.
     let is_long_enough = |list: &Vec<ObjectSummary>| match pick {
         Pick::At(at) => list.len() > at,
@@ -77,6 +76,7 @@ pub(in crate::offline) fn picked(conversation: &Conversation, pick: Pick, readin
     };
     let newest = lists.clone().next();
     let fitting_list = lists.find(is_long_enough).or(newest);
+    // Without a list, objects count in the order in which they were spoken of.
     let Some(mut list) = fitting_list.or_else(|| spoken_in_turn(conversation)) else {
         return if pick == Pick::Previous { before(conversation, verb) } else { Found::None };
     };
@@ -123,8 +123,10 @@ pub(in crate::offline) fn by_image(conversation: &Conversation, reading: &Readin
     let version = version.map(|four| four[3].clone()).filter(|_| verb != Verb::SetImage);
     let lists = conversation.earlier.iter().rev().map(|exchange| unique(listed(exchange)));
     let list = lists.filter(|list| list.len() > 1).find(|list| list.iter().any(|object| !object.image.is_empty()))?;
+    // "The nginx deployment": a name of an object of the cluster is no image.
     let has_name = |word: &String| {
-        list.iter().any(|object| crate::cluster::likeness(&object.name, word).is_some() || object.namespace == *word)
+        let mut known = list.iter().chain(conversation.mentioned.iter().flatten());
+        known.any(|object| crate::cluster::likeness(&object.name, word).is_some() || object.namespace == *word)
     };
     let runs = |object: &&ObjectSummary| {
         let (name, tag) = object.image.rsplit_once(':').unwrap_or((&object.image, ""));

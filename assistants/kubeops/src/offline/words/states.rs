@@ -235,6 +235,12 @@ impl Reading {
         let ends_with_number = self.word(start) == "with"
             && (number_of(self.word(start + 1)).is_some())
             && matches!(self.word(start + 2), "" | "and" | "then" | "please" | "pls" | "of" | "again");
+        // "With more than 5 restarts": other comparisons with a number are no state, so that none of them is dropped.
+        if number.is_some() && any(&|word| word == "than") {
+            return number
+                .filter(|_| restarts && any(&|word| word == "more"))
+                .map(|times| State::MoreRestarts(times.into()));
+        }
         match number {
             _ if restarts && is_least => return Some(State::LeastRestarted),
             _ if replicas && is_least => return Some(State::LeastReplicas),

@@ -96,6 +96,7 @@ impl Planner<'_> {
         Some(Planner { reading: there, ..*self }.only_one(verb))
     }
 
+    /// "Describe the one in netops-dr": the object of the same name in the namespace that the message names.
     pub(in crate::offline::plan) fn twin_in_place(&self, verb: Verb) -> Option<ObjectSummary> {
         let reading = &self.reading;
         let place = reading.namespace.as_ref().filter(|_| reading.says("the one in") || reading.says("that one in"))?;

@@ -167,14 +167,22 @@ pub fn content_terms(text: &str) -> Vec<(String, Vec<String>)> {
 /// Returns a word in lower case, without accents, truncated to the maximum length of a term.
 #[must_use]
 pub fn fold(word: &str) -> String {
+    let mut folded = String::new();
+    fold_into(word, &mut folded);
+    folded
+}
+
+/// Replaces the contents of `folded` with the folded word.
+fn fold_into(word: &str, folded: &mut String) {
+    folded.clear();
     if word.is_ascii() {
-        let mut word = word[..word.len().min(TERM_CHARS)].to_owned();
-        word.make_ascii_lowercase();
-        return word;
+        folded.push_str(&word[..word.len().min(TERM_CHARS)]);
+        folded.make_ascii_lowercase();
+        return;
     }
     let unmarked = word.nfkd().filter(|character| !is_combining_mark(*character));
     let lower = unmarked.flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric());
-    lower.take(TERM_CHARS).collect()
+    folded.extend(lower.take(TERM_CHARS));
 }
 
 /// Returns the words of the text in order, each folded by [`fold`].
@@ -187,23 +195,25 @@ pub fn words(text: &str) -> Vec<String> {
 
 /// Calls a function with each folded word of the text, in order.
 pub fn for_each_word(text: &str, mut visit: impl FnMut(&str)) {
-    if text.is_ascii() {
-        // A fast path with the same result: in ASCII, every character that is not a letter or digit separates words.
-        let mut folded = String::new();
-        for piece in text.split(|character: char| !character.is_ascii_alphanumeric()) {
-            folded.clear();
-            folded.push_str(&piece[..piece.len().min(TERM_CHARS)]);
-            folded.make_ascii_lowercase();
-            if !folded.is_empty() {
-                visit(&folded);
-            }
+    let mut folded = String::new();
+    let mut visit_folded = |word: &str| {
+        fold_into(word, &mut folded);
+        if !folded.is_empty() {
+            visit(&folded);
         }
-        return;
+    };
+    let is_separator = |character: char| !character.is_alphanumeric();
+    if text.chars().all(|character| is_latin(character) || is_separator(character)) {
+        // Latin letters and ASCII digits have no boundaries between them, so this has the same result as the segmentation, which is slow.
+        text.split(is_separator).for_each(&mut visit_folded);
+    } else {
+        text.unicode_words().flat_map(|word| word.split(is_separator)).for_each(&mut visit_folded);
     }
-    let pieces = text.unicode_words().flat_map(|word| word.split(|character: char| !character.is_alphanumeric()));
-    for folded in pieces.map(fold).filter(|word| !word.is_empty()) {
-        visit(&folded);
-    }
+}
+
+/// Whether a letter or digit is ASCII, or a letter of Latin-1 or Latin Extended-A.
+fn is_latin(character: char) -> bool {
+    character.is_ascii() || matches!(character, 'ª' | 'º' | 'À'..='ſ')
 }
 
 fn language_of(words: &[String]) -> Option<Language> {
@@ -260,6 +270,44 @@ mod tests {
         assert_eq!(terms("東京 タワー").len(), 3);
         assert_eq!(terms("\u{0}\u{202e}…"), Vec::<String>::new());
         assert_eq!(terms(&"x".repeat(500))[0].len(), 64);
+    }
+
+    /// The words by segmentation of the whole text.
+    fn segmented_words(text: &str) -> Vec<String> {
+        let pieces = text.unicode_words().flat_map(|word| word.split(|character: char| !character.is_alphanumeric()));
+        pieces.map(fold).filter(|word| !word.is_empty()).collect()
+    }
+
+    #[test]
+    fn words_are_those_of_the_segmentation() {
+        for text in [
+            "Artículo 2o.- Señoría, 1ª Sala: 3.5 m²",
+            "日本語のテキスト 東京2020",
+            "L'été n'est_pas «là»",
+            "ñandú123ñ Ⓜx ½x",
+        ] {
+            assert_eq!(words(text), segmented_words(text), "{text}");
+        }
+        // Every pair of characters of the scripts in which words are joined or separated in special ways.
+        let samples = [
+            'a', 'ñ', 'ſ', 'ƀ', 'Ж', 'א', 'ا', 'ก', '東', 'ひ', 'カ', 'ー', '1', '²', '½', 'ª', 'Ⓜ', 'ि', '१', '_',
+            '.', '\'', '-', '\u{301}', '\u{200d}', '\u{ad}', '🇪', '👍',
+        ];
+        for first in samples {
+            for second in samples {
+                for third in samples {
+                    let text = format!("x{first}{second}{third}y");
+                    assert_eq!(words(&text), segmented_words(&text), "{text:?}");
+                }
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn words_of_any_text_are_those_of_the_segmentation(text in "\\PC{0,40}") {
+            proptest::prop_assert_eq!(words(&text), segmented_words(&text));
+        }
     }
 
     #[test]

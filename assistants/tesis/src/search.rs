@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use threadkeep::context::recall::{Question, Statistics, bm25};
-use threadkeep::core::text::{TermCounts, content_terms};
+use threadkeep::core::text::{TermCounts, TermMatcher, content_terms};
 use threadkeep::core::{Embedding, FieldFilter, StoreError};
 use threadkeep::{Scope, Source, Value};
 
@@ -257,7 +257,11 @@ fn lexical_scores(
     let counts: Vec<TermCounts> =
         hits.iter().map(|hit| words.count(&format!("{}\n{}", hit.item.title(), hit.item.text()))).collect();
     let titles: Vec<TermCounts> = hits.iter().map(|hit| words.count(&subject(&hit.item))).collect();
-    let related_counts: Vec<TermCounts> = hits.iter().map(|hit| related_words.count(hit.item.text())).collect();
+    let count_related = |hit: &Hit| match related.is_empty() {
+        true => TermCounts::default(),
+        false => related_words.count(hit.item.text()),
+    };
+    let related_counts: Vec<TermCounts> = hits.iter().map(count_related).collect();
     let related_statistics = Statistics { documents, frequencies: related.frequencies_of_words(others) };
     let (texts, related_texts) = (bm25(&counts, &statistics), bm25(&related_counts, &related_statistics));
     let references: Vec<&TermCounts> = counts.iter().collect();
@@ -340,18 +344,21 @@ fn related_matches(question: &Question, hits: &[Hit], counts: &[TermCounts], sco
         stems.iter().flat_map(|stem| thesaurus::related_stems(stem)).collect()
     };
     let related: Vec<Vec<&String>> = question.words().take(words).map(related_of).collect();
-    if related.iter().all(Vec::is_empty) {
+    // Each stem is a word of its own, because several words of the question can share it.
+    let stems: Vec<&String> = related.iter().flatten().copied().filter(|stem| !terms.contains(*stem)).collect();
+    let stems: Vec<&String> = stems.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    if stems.is_empty() {
         return matches;
     }
+    let matcher = TermMatcher::new(&stems.iter().map(|stem| vec![(*stem).clone()]).collect::<Vec<_>>());
+    let mut matcher = matcher.caching();
     let mut best: Vec<usize> = (0..hits.len()).collect();
     best.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
     for index in best.into_iter().take(MAX_COMPARED) {
-        let text = format!("{}\n{}", hits[index].item.title(), hits[index].item.text());
-        let stems: BTreeSet<String> = content_terms(&text).into_iter().flat_map(|(_, stems)| stems).collect();
-        let is_indirect = |word: &usize| {
-            counts[index].counts[*word] == 0
-                && related[*word].iter().any(|stem| stems.contains(*stem) && !terms.contains(stem))
-        };
+        let found = matcher.count(&format!("{}\n{}", hits[index].item.title(), hits[index].item.text()));
+        let contains = |stem: &String| stems.binary_search(&stem).is_ok_and(|at| found.counts[at] > 0);
+        let is_indirect =
+            |word: &usize| counts[index].counts[*word] == 0 && related[*word].iter().any(|stem| contains(stem));
         matches[index] = (0..related.len()).filter(is_indirect).collect();
     }
     matches

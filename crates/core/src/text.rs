@@ -180,9 +180,17 @@ fn fold_into(word: &str, folded: &mut String) {
         folded.make_ascii_lowercase();
         return;
     }
-    let unmarked = word.nfkd().filter(|character| !is_combining_mark(*character));
-    let lower = unmarked.flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric());
-    folded.extend(lower.take(TERM_CHARS));
+    for character in word.chars() {
+        if character.is_ascii_alphanumeric() {
+            folded.push(character.to_ascii_lowercase());
+        } else {
+            let unmarked = std::iter::once(character).nfkd().filter(|character| !is_combining_mark(*character));
+            folded.extend(unmarked.flat_map(char::to_lowercase).filter(|character| character.is_alphanumeric()));
+        }
+    }
+    if let Some((end, _)) = folded.char_indices().nth(TERM_CHARS) {
+        folded.truncate(end);
+    }
 }
 
 /// Returns the words of the text in order, each folded by [`fold`].

@@ -159,4 +159,10 @@ async fn preferences_and_trips_belong_to_one_user() {
     let trip = |from: &str, to: &str, count| CommonTrip { from: from.to_owned(), to: to.to_owned(), count };
     assert_eq!(get_common_trips(&memory, &ana).await.unwrap(), [trip("C", "D", 2), trip("A", "B", 1)]);
     assert_eq!(get_common_trips(&memory, &ben).await.unwrap(), []);
+    // Trips are not preferences, which every assistant's context includes.
+    let preferences = memory.list_preferences(&ana).await.unwrap();
+    assert_eq!(
+        preferences.iter().map(|preference| preference.key.as_str()).collect::<Vec<_>>(),
+        ["subway-preference:home-station"]
+    );
 }

@@ -1,9 +1,11 @@
 //! What an assistant remembers about a rider: preferences and common trips.
 //!
-//! Everything is stored as preferences in the user's scope: other users cannot read it, and it survives a restart.
+//! Everything is stored in the user's scope: other users cannot read it, and it survives a restart. Trips are not stored as preferences,
+//! because contexts include all preferences of a user.
 
 use serde::{Deserialize, Serialize};
-use threadkeep::{Memory, MemoryError, Scope};
+use threadkeep::memory::RecordUpdate;
+use threadkeep::{JsonText, Memory, MemoryError, Namespace, Record, RecordName, RecordOwner, Scope, StoreError};
 
 /// Maximum number of trips stored for a user; the least frequent one is dropped first.
 const MAX_TRIPS: usize = 200;
@@ -32,8 +34,8 @@ struct StoredTrip {
 #[derive(Clone, Debug)]
 pub struct RiderMemory {
     memory: Memory,
-    /// The key of the trips.
-    trips: String,
+    /// The name of the record with the trips of a user.
+    trips: RecordName,
     /// The prefix of the keys of preferences.
     prefix: String,
 }
@@ -42,7 +44,8 @@ impl RiderMemory {
     /// Creates a store for the preferences of riders in a memory. Its keys start with the assistant's name.
     #[must_use]
     pub fn new(memory: Memory, assistant: &str) -> Self {
-        Self { memory, trips: format!("{assistant}-trips"), prefix: format!("{assistant}-preference:") }
+        let trips = RecordName { namespace: Namespace::App("trips".to_owned()), key: assistant.to_owned() };
+        Self { memory, trips, prefix: format!("{assistant}-preference:") }
     }
 
     /// Stores a preference, replacing the previous value.
@@ -77,7 +80,8 @@ impl RiderMemory {
     /// # Errors
     /// [`MemoryError`] from the store.
     pub async fn common_trips(&self, scope: &Scope) -> Result<Vec<CommonTrip>, MemoryError> {
-        let trips: Vec<StoredTrip> = self.memory.preference(scope, &self.trips).await?.unwrap_or_default();
+        let record = self.memory.find_record(scope, &owner_of(scope)?, &self.trips).await?;
+        let trips: Vec<StoredTrip> = record.map(|record| record.value.read()).transpose()?.unwrap_or_default();
         Ok(trips.into_iter().map(|stored| stored.trip).collect())
     }
 
@@ -86,10 +90,12 @@ impl RiderMemory {
     /// # Errors
     /// [`MemoryError`] from the store.
     pub async fn count_trip(&self, scope: &Scope, from: &str, to: &str, turn: &str) -> Result<(), MemoryError> {
-        let update = self.memory.update_preference(scope, &self.trips, |trips: Option<Vec<StoredTrip>>| {
-            Some(with_trip(trips.unwrap_or_default(), from, to, turn))
-        });
-        update.await.map(drop)
+        let owner = owner_of(scope)?;
+        let update = |record: Option<&Record>| {
+            let trips = record.map(|record| record.value.read()).transpose()?.unwrap_or_default();
+            Ok(RecordUpdate::Write(JsonText::of(&with_trip(trips, from, to, turn))?))
+        };
+        self.memory.update_record::<MemoryError>(scope, &owner, &self.trips, update).await
     }
 
     /// Normalises a preference's name: "Home station", "my home station" and "home_station" are the same preference.
@@ -101,6 +107,14 @@ impl RiderMemory {
             .map(str::to_owned)
             .collect();
         format!("{}{}", self.prefix, words.join("-"))
+    }
+}
+
+/// Returns the owner of the trips.
+fn owner_of(scope: &Scope) -> Result<RecordOwner, MemoryError> {
+    match scope {
+        Scope::User(_, user) => Ok(RecordOwner::User(user.clone())),
+        Scope::Tenant(_) => Err(StoreError::invalid("scope", "trips belong to a user, not to a tenant").into()),
     }
 }
 

@@ -158,7 +158,8 @@ export function journal(length = 96) {
     messages.push({
       role: index % 2 === 0 ? "user" : "assistant",
       ...(index % 2 === 0 ? { author: "Nora" } : { agent: "general" }),
-      text: round === 0 ? text : `${text} (day ${round + 1})`,
+      // The day is added to the first line, because a table may follow.
+      text: round === 0 ? text : text.replace(/$/m, ` (day ${round + 1})`),
       created_at: new Date(start + index * 67_000).toISOString(),
     });
   }

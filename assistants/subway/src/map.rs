@@ -9,7 +9,7 @@ use crate::system::network;
 
 /// Returns the map.
 pub(crate) fn map() -> &'static NetworkMap {
-    static MAP: LazyLock<NetworkMap> = LazyLock::new(|| network_map(network(), colour_of));
+    static MAP: LazyLock<NetworkMap> = LazyLock::new(|| network_map(network(), colour_of, full_name_of));
     &MAP
 }
 
@@ -29,6 +29,20 @@ fn colour_of(line: &Line) -> &'static str {
     }
 }
 
+/// Names shuttles and express lines, which share the names of other lines, and Staten Island's railway.
+fn full_name_of(line: &Line) -> Option<&'static str> {
+    match line.id.as_str() {
+        "6X" => Some("6 Express"),
+        "7X" => Some("7 Express"),
+        "FX" => Some("F Express"),
+        "FS" => Some("S Franklin Av Shuttle"),
+        "GS" => Some("S 42 St Shuttle"),
+        "H" => Some("S Rockaway Park Shuttle"),
+        "SI" => Some("Staten Island Railway"),
+        _ => None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -38,6 +52,20 @@ mod tests {
         let is_grey = |line: &&Line| colour_of(line) == "#808183";
         let grey: Vec<&str> = network().lines().iter().filter(is_grey).map(|line| line.id.as_str()).collect();
         assert_eq!(grey, ["FS", "GS", "H"]);
+    }
+
+    #[test]
+    fn lines_with_the_name_of_another_one_have_a_full_name() {
+        let map = map();
+        for line in &map.lines {
+            let shares_its_name = map.lines.iter().any(|other| other.id != line.id && other.name == line.name);
+            assert_eq!(
+                line.full_name.is_some(),
+                line.name == "SIR" || (shares_its_name && line.id != line.name),
+                "{}",
+                line.id
+            );
+        }
     }
 
     #[test]

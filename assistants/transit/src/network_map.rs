@@ -4,11 +4,16 @@ use threadkeep::agent::plugin::{MapLine, MapStation, NetworkMap};
 
 use crate::{Line, Network};
 
-/// Converts a network. `colour_of` returns the colour of a line, such as `#0039a6`.
+/// Converts a network. `colour_of` returns the colour of a line, such as `#0039a6`, and `full_name_of` its name in full, if its name
+/// alone is unclear.
 ///
 /// Patterns apply to both directions: of two patterns, one of which contains the other or its reverse, only the longer is
 /// kept.
-pub fn network_map(network: &Network, colour_of: impl Fn(&Line) -> &'static str) -> NetworkMap {
+pub fn network_map(
+    network: &Network,
+    colour_of: impl Fn(&Line) -> &'static str,
+    full_name_of: impl Fn(&Line) -> Option<&'static str>,
+) -> NetworkMap {
     let stations = network.stations().iter().map(|station| MapStation {
         id: station.id.clone(),
         complex: station.complex.clone(),
@@ -19,6 +24,7 @@ pub fn network_map(network: &Network, colour_of: impl Fn(&Line) -> &'static str)
     let lines = network.lines().iter().map(|line| MapLine {
         id: line.id.clone(),
         name: line.name.clone(),
+        full_name: full_name_of(line),
         colour: colour_of(line),
         patterns: patterns(line.sequences.iter().map(|sequence| sequence.stations.as_slice())),
     });

@@ -32,7 +32,7 @@ const COLOURS: [(&str, &str); 19] = [
 
 /// Returns the map.
 pub(crate) fn map() -> &'static NetworkMap {
-    static MAP: LazyLock<NetworkMap> = LazyLock::new(|| network_map(network(), colour_of));
+    static MAP: LazyLock<NetworkMap> = LazyLock::new(|| network_map(network(), colour_of, |_| None));
     &MAP
 }
 

@@ -75,6 +75,9 @@ pub struct MapLineJson<'a> {
     id: &'a str,
     /// The name, as in the results of the assistant's tools. Several lines can share a name.
     name: &'a str,
+    /// The name in full, if the name alone is unclear, such as `S 42 St Shuttle`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    full_name: Option<&'a str>,
     /// The colour, such as `#0039a6`.
     colour: &'a str,
     /// The stations of each stopping pattern in order, as indexes in `stations`; the most usual pattern first. A pattern applies
@@ -89,8 +92,8 @@ impl<'a> From<&'a NetworkMap> for NetworkMapJson<'a> {
             MapStationJson { id, complex, name, latitude: *latitude, longitude: *longitude }
         });
         let lines = map.lines.iter().map(|line| {
-            let MapLine { id, name, colour, patterns } = line;
-            MapLineJson { id, name, colour, patterns }
+            let MapLine { id, name, full_name, colour, patterns } = line;
+            MapLineJson { id, name, full_name: *full_name, colour, patterns }
         });
         Self { stations: stations.collect(), lines: lines.collect() }
     }

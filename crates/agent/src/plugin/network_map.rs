@@ -31,6 +31,8 @@ pub struct MapLine {
     pub id: String,
     /// The name, as in the results of the assistant's tools. Several lines can share a name.
     pub name: String,
+    /// The name in full, if the name alone is unclear, such as `S 42 St Shuttle`.
+    pub full_name: Option<&'static str>,
     /// The colour, such as `#0039a6`.
     pub colour: &'static str,
     /// The indexes of the stations of each stopping pattern in order, the most usual pattern first. A pattern applies to both

@@ -262,7 +262,13 @@ fn map() -> &'static NetworkMap {
             latitude,
             longitude: -0.25,
         };
-        let line = MapLine { id: "x".to_owned(), name: "X".to_owned(), colour: "#0039a6", patterns: vec![vec![1, 0]] };
+        let line = MapLine {
+            id: "x".to_owned(),
+            name: "X".to_owned(),
+            full_name: None,
+            colour: "#0039a6",
+            patterns: vec![vec![1, 0]],
+        };
         NetworkMap { stations: vec![station("a", 51.5), station("b", 51.75)], lines: vec![line] }
     });
     &MAP

@@ -4,6 +4,7 @@ import type { AgentDetail } from "../api/types";
 import { navigate } from "../app/router";
 import { agents } from "../app/session";
 import { useAgentDetail } from "../context/assembled";
+import { trimOf } from "../context/policy";
 import { number, t } from "../i18n";
 import type { Key } from "../i18n";
 import { NetworkPanel } from "../maps/panel";
@@ -91,8 +92,14 @@ function Detail({ detail }: { detail: AgentDetail }) {
             <dd>{context.budget == null ? t("unlimited") : t("n_tokens", { count: context.budget })}</dd>
             <dt>{t("recall")}</dt>
             <dd>{t(`recall_${context.recall_from}` as Key)}</dd>
+            <dt>{t("trimming")}</dt>
+            <dd>{t(`trim_${trimOf(context)}`)}</dd>
             <dt>{t("rendering")}</dt>
             <dd>{t(context.rendering === "transcript" ? "render_transcript" : "render_chat")}</dd>
+            <dt>{t("part_summary")}</dt>
+            <dd>{t((context.summary ?? true) ? "on" : "off")}</dd>
+            <dt>{t("part_preferences")}</dt>
+            <dd>{t((context.preferences ?? true) ? "on" : "off")}</dd>
           </dl>
           {prompt && (
             <>

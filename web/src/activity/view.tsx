@@ -283,7 +283,7 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
 
 export function Tile({ name, value, tone, note }: { name: string; value: string; tone?: string; note?: string }) {
   return (
-    <div class={tone ? `tile ${tone}` : "tile"}>
+    <div class={`tile${tone ? ` ${tone}` : ""}${value === t("not_reported") ? " unreported" : ""}`}>
       <dt>{name}</dt>
       <dd>
         {value}

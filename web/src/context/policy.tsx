@@ -4,6 +4,14 @@ import { number, t } from "../i18n";
 
 const MAX_WINDOW = 200;
 
+export type Trim = "sliding" | "steps" | "relevance";
+
+/** Returns how a policy selects messages if not all fit. */
+export function trimOf(policy: Policy): Trim {
+  if (policy.pruning_newest != null) return "relevance";
+  return policy.keep_percent != null ? "steps" : "sliding";
+}
+
 export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPolicy: (policy: Policy) => void; onReset: (() => void) | null }) {
   const set = (changes: Partial<Policy>) => onPolicy({ ...policy, ...changes });
   const window = policy.window ?? 20;
@@ -29,7 +37,7 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
           onInput={(event) => set({ budget: sliderToBudget(Number(event.currentTarget.value)) })}
         />
       </label>
-      <label>
+      <label class="choice-of">
         <span>{t("recall")}</span>
         <select value={policy.recall_from} onChange={(event) => set({ recall_from: event.currentTarget.value as NonNullable<Policy["recall_from"]> })}>
           <option value="nowhere">{t("recall_nowhere")}</option>
@@ -37,10 +45,10 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
           <option value="user">{t("recall_user")}</option>
         </select>
       </label>
-      <label>
+      <label class="choice-of">
         <span>{t("trimming")}</span>
         <select
-          value={policy.pruning_newest != null ? "relevance" : policy.keep_percent != null ? "steps" : "sliding"}
+          value={trimOf(policy)}
           onChange={(event) => {
             const chosen = event.currentTarget.value;
             set({ pruning_newest: chosen === "relevance" ? 4 : null, keep_percent: chosen === "steps" ? 60 : null });
@@ -51,7 +59,7 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
           <option value="relevance">{t("trim_relevance")}</option>
         </select>
       </label>
-      <label>
+      <label class="choice-of">
         <span>{t("rendering")}</span>
         <select value={policy.rendering} onChange={(event) => set({ rendering: event.currentTarget.value as NonNullable<Policy["rendering"]> })}>
           <option value="chat">{t("render_chat")}</option>

@@ -33,14 +33,15 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
       <ul class="strips" aria-label={t("trains_at", { station: visibleLine(arrivals.station, 60) })}>
         {groups.map(({ line, towards, trains }) => {
           const coming = trains.filter(({ dueMs }) => dueMs > now - STEP_MS * 20);
-          const colour = network?.linesNamed(line)[0]?.colour ?? "#808183";
+          const known = network?.lineNamed(line, arrivals.ids);
+          const colour = known?.colour ?? network?.linesNamed(line)[0]?.colour ?? "#808183";
           const placed = lanesOf(coming, now);
           const isTall = placed.some(({ lane }) => lane === 1);
           return (
             coming.length > 0 && (
               <li key={`${line} ${towards}`}>
                 <p class="strip-head">
-                  <LineBadge name={line} colour={colour} /> <span>{visibleLine(towards, 60)}</span>
+                  <LineBadge name={known?.label ?? line} colour={colour} /> <span>{visibleLine(towards, 60)}</span>
                 </p>
                 <div class={`strip${isTall ? " tall" : isStationCovered(placed, width) ? " covered" : ""}`} style={colours(colour)}>
                   <ol>

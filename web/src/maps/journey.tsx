@@ -7,7 +7,7 @@ import { Background, Dot, LineBadge, Names, Picture, Stretches } from "./drawing
 import { fit, placeLabels } from "./geometry";
 import type { Named, Size } from "./geometry";
 import type { Line, Network, Station } from "./network";
-import type { Journey, Leg } from "./results";
+import type { Journey, Leg, Ride } from "./results";
 
 const UNKNOWN_COLOUR = "#808183";
 
@@ -69,7 +69,7 @@ export function Legs({ journey, network }: { journey: Journey; network: Network 
               </li>
             )}
             <li>
-              {leg.kind === "ride" ? <LineBadge name={leg.line} colour={network?.linesNamed(leg.line)[0]?.colour ?? UNKNOWN_COLOUR} /> : <span class="line-badge walk">{t("walk")}</span>}
+              {leg.kind === "ride" ? <RideBadge ride={leg} network={network} /> : <span class="line-badge walk">{t("walk")}</span>}
               <span>
                 {visibleLine(leg.kind === "ride" ? leg.from.name : leg.from, 60)} → {visibleLine(leg.kind === "ride" ? leg.to.name : leg.to, 60)}
               </span>
@@ -80,6 +80,11 @@ export function Legs({ journey, network }: { journey: Journey; network: Network 
       })}
     </ol>
   );
+}
+
+function RideBadge({ ride, network }: { ride: Ride; network: Network | null }) {
+  const line = network?.lineNamed(ride.line, [ride.from.id, ride.to.id]);
+  return <LineBadge name={line?.label ?? ride.line} colour={line?.colour ?? network?.linesNamed(ride.line)[0]?.colour ?? UNKNOWN_COLOUR} />;
 }
 
 /** Returns the changes of a journey by the ride that follows. They take the part of its time that is in none of its legs. */

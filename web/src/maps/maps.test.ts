@@ -15,7 +15,7 @@ const MAP: NetworkMap = {
   lines: [
     { id: "x", name: "X", colour: "#0039a6", patterns: [[0, 1, 2], [0, 2, 99]] },
     { id: "y1", name: "S", colour: "red; }", patterns: [[3, 4]] },
-    { id: "y2", name: "S", colour: "#ffffff", patterns: [[0, 1]] },
+    { id: "y2", name: "S", full_name: "S Shuttle", colour: "#ffffff", patterns: [[0, 1]] },
   ],
 };
 const view = (name: string, ...ids: string[]) => ({ name, stop_ids: ids, lines: [], area: "" });
@@ -51,12 +51,20 @@ describe("a network", () => {
     expect(loop.lines[0]?.tracks.map((track) => track.map(({ id }) => id).join(""))).toEqual(["abc", "ac"]);
   });
 
+  it("tells lines of one name apart by the stations at which they stop", () => {
+    const named = (name: string, ...ids: string[]) => network.lineNamed(name, ids)?.label ?? null;
+    expect([named("S", "a", "b"), named("S", "d"), named("S", "a", "e"), named("S"), named("S", "?")]).toEqual(["S Shuttle", "S (y1)", null, null, null]);
+    expect([named("X"), named("?", "a")]).toEqual(["X", null]);
+    const express = { id: "X2", name: "X", full_name: "X Express", colour: "#0039a6", patterns: [[0, 2]] };
+    expect(new Network({ ...MAP, lines: [{ ...express, id: "X", full_name: undefined }, express] }).lineNamed("X", ["a", "c"])?.label).toBe("X");
+  });
+
   it("labels lines with the same name differently, and accepts only colours", () => {
-    expect(network.lines.map(({ label }) => label)).toEqual(["X", "S (y1)", "S (y2)"]);
+    expect(network.lines.map(({ label }) => label)).toEqual(["X", "S (y1)", "S Shuttle"]);
     expect(network.lines.map(({ colour }) => colour)).toEqual(["#0039a6", "#808183", "#ffffff"]);
     expect(colours("#000000")["--line-night"]).not.toBe("#000000");
-    expect(colours("#000000")).toMatchObject({ "--on-line-night": "#000000", "--line-edge": "initial" });
-    expect(colours("#0039a6")).toMatchObject({ "--line-solid-night": "#0039a6", "--line-core": "0.6" });
+    expect(colours("#000000")).toMatchObject({ "--line-day": "#000000", "--on-line-day": "#ffffff", "--on-line-night": "#000000" });
+    expect(colours("#0039a6")["--line-night"]).not.toBe("#0039a6");
     expect(colours("#ffffff")["--line-day"]).not.toBe("#ffffff");
     expect(colours("#ee352e")).toMatchObject({ "--line-day": "#ee352e", "--line-night": "#ee352e" });
     expect([textOn("#000000"), textOn("#fccc0a"), textOn("#0039a6")]).toEqual(["#ffffff", "#000000", "#ffffff"]);

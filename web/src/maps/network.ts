@@ -15,7 +15,7 @@ export interface Station extends Point {
 
 export interface Line {
   id: string;
-  /** The name, with the id if several lines share the name. */
+  /** The name in full, or with the id if several lines share the name. */
   label: string;
   name: string;
   colour: string;
@@ -38,7 +38,7 @@ const METRES_PER_DEGREE = 111_320;
 const DEFAULT_COLOUR = "#808183";
 /** How much longer than a straight line the way of a slower train may be, to be that of a fast train. Otherwise it is that of a loop. */
 const MAX_DETOUR = 1.2;
-/** The luminance below which a colour does not stand out from a dark map, even with an edge. */
+/** The luminance of colours that are nearly black. */
 const NEAR_BLACK = 0.02;
 
 export class Network {
@@ -60,10 +60,10 @@ export class Network {
     for (const station of this.stations) this.byId.set(station.id, station);
     const count = new Map<string, number>();
     for (const { name } of map.lines) count.set(name, (count.get(name) ?? 0) + 1);
-    this.lines = map.lines.map(({ id, name, colour, patterns }) => ({
+    this.lines = map.lines.map(({ id, name, full_name, colour, patterns }) => ({
       id,
       name,
-      label: (count.get(name) ?? 0) > 1 && id !== name ? `${name} (${id})` : name,
+      label: full_name ?? ((count.get(name) ?? 0) > 1 && id !== name ? `${name} (${id})` : name),
       colour: /^#[0-9a-f]{6}$/i.test(colour) ? colour : DEFAULT_COLOUR,
       patterns: patterns.map((pattern) => pattern.flatMap((index) => this.stations[index] ?? [])).filter((pattern) => pattern.length > 1),
       tracks: [],
@@ -86,6 +86,18 @@ export class Network {
   /** Returns the lines with a name or id. */
   linesNamed(name: string): Line[] {
     return this.lines.filter((line) => line.name === name || line.id === name);
+  }
+
+  /**
+   * Returns the line with a name at stations with the given ids. Of several lines with the name, this is the one that has it as its id or,
+   * if there is none, the one that stops at the stations; `null` if none does.
+   */
+  lineNamed(name: string, ids: string[]): Line | null {
+    const named = this.linesNamed(name);
+    if (named.length < 2) return named[0] ?? null;
+    const stations = ids.flatMap((id) => this.find(id) ?? []);
+    const stops = ({ patterns }: Line) => stations.length > 0 && patterns.some((pattern) => stations.every((station) => positionOf(pattern, station) >= 0));
+    return named.find(({ id }) => id === name) ?? named.find(stops) ?? null;
   }
 
   /** Returns the names of the lines that stop at a station or elsewhere in its complex, without repetitions. */
@@ -179,22 +191,12 @@ function mixedUntil(colour: string, other: number, isAcceptable: (luminance: num
 }
 
 /**
- * The colours of a line as custom properties: the operator's colour, the text on it, and variants that stand out on a light or dark map.
- * At night, a colour that is nearly black becomes a light one, and other dark ones have a light edge within the width of the line.
+ * The colours of a line as custom properties, by day and at night: the operator's colour, changed as far as necessary to stand out on the
+ * map, and the text on it. Everything that belongs to a line has them: its badges, its way on maps, and its stations. At night, a colour that
+ * is nearly black becomes a light one.
  */
 export function colours(colour: string): Record<string, string> {
-  const atNight = luminance(colour) < NEAR_BLACK ? mixedUntil(colour, 255, (value) => value > 0.75) : colour;
-  const hasEdge = luminance(atNight) < 0.13;
-  return {
-    "--line-colour": colour,
-    "--on-line": textOn(colour),
-    "--line-day": mixedUntil(colour, 0, (value) => value < 0.5),
-    "--line-solid-night": atNight,
-    "--on-line-night": textOn(atNight),
-    "--line-night": mixedUntil(atNight, 255, (value) => value > 0.13),
-    "--on-light-night": textOn(mixedUntil(atNight, 255, (value) => value > 0.13)),
-    // Without an edge, the name is unset, so that a line inside the list of another one does not inherit that one's edge.
-    "--line-edge": hasEdge ? mixedUntil(colour, 255, (value) => value > 0.25) : "initial",
-    "--line-core": hasEdge ? "0.6" : "1",
-  };
+  const atNight = luminance(colour) < NEAR_BLACK ? 0.75 : 0.13;
+  const [day, night] = [mixedUntil(colour, 0, (value) => value < 0.5), mixedUntil(colour, 255, (value) => value > atNight)];
+  return { "--line-day": day, "--on-line-day": textOn(day), "--line-night": night, "--on-line-night": textOn(night) };
 }

@@ -96,8 +96,8 @@ function StationList({ stations, line, network }: { stations: Station[]; line: L
             {network
               .linesAt(station)
               .filter(({ name }) => name !== line.name)
-              .map(({ id, name, colour }) => (
-                <LineBadge key={id} name={name.replace(/ line$/, "")} colour={colour} />
+              .map(({ id, label, colour }) => (
+                <LineBadge key={id} name={label.replace(/ line$/, "")} colour={colour} />
               ))}
           </span>
         </li>

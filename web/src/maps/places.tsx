@@ -8,6 +8,8 @@ import type { Line, Network, Point, Station } from "./network";
 
 /** The stations on each side of a station that its map shows. */
 const NEIGHBOURS = 2;
+/** The height of a whole network, which fills the width of a wide window. */
+const WHOLE_HEIGHT = 640;
 /** The stations of a whole network that get names, where there is room. */
 const HUBS = 16;
 /** A narrow map of a whole network has fewer names. */
@@ -70,7 +72,9 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
       </>
     );
   };
-  return <Picture height={height} {...(isAll ? { maxRatio: Math.max(0.5, Math.min(1.1, ratioOf(network.stations.map(condense(network.stations))))) } : {})} label={label} draw={draw} />;
+  if (!isAll) return <Picture height={height} label={label} draw={draw} />;
+  const ratio = ratioOf(network.stations.map(condense(network.stations)));
+  return <Picture height={WHOLE_HEIGHT} maxRatio={Math.max(0.5, Math.min(1.1, ratio))} label={label} draw={draw} />;
 }
 
 /** All lines of a network, with the names of the stations where most of them meet. */

@@ -185,8 +185,8 @@ function ThreadList() {
                   <td>
                     <a href={formatRoute(chatWith(thread.id))}>{titleOf(thread)}</a>
                     {thread.key && thread.title && (
-                      <small class="badge" title={t("key")}>
-                        {visibleLine(thread.key, 60)}
+                      <small class="badge">
+                        {t("key")}: {visibleLine(thread.key, 60)}
                       </small>
                     )}
                   </td>

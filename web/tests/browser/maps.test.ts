@@ -109,6 +109,18 @@ describe("a journey", () => {
     await expect.poll(isInside).toBe(true);
   });
 
+  it("names the shuttle that it takes", async () => {
+    const ride = { kind: "ride", line: "S", from: "Franklin Av", from_stop: "S01", to: "Botanic Garden", to_stop: "S04", stops: 2, seconds: 180 };
+    const id = await thread("subway", [
+      { role: "user", text: "go" },
+      { role: "assistant", parts: [{ tool_call: { id: "c1", name: "get_route", arguments: {} } }] },
+      { role: "tool", parts: [{ tool_result: { call_id: "c1", output: "x" } }], data: { value: { legs: [ride], minutes: 3 } } },
+      { role: "assistant", text: "Take the S." },
+    ]);
+    await open(`#/chat/${id}`);
+    await expect.poll(() => page.locator(".map-legs .line-badge").allInnerTexts()).toEqual(["S Franklin Av Shuttle"]);
+  });
+
   it("is not drawn if its network is unknown", async () => {
     const ride = { kind: "ride", line: "X", from: "A", from_stop: "nowhere", to: "B", to_stop: "nowhere", stops: 1, seconds: 60 };
     const id = await thread("general", [
@@ -148,6 +160,8 @@ describe("stations and lines", () => {
     await panel.getByRole("img", { name: "Map of L" }).waitFor();
     await panel.getByRole("button", { name: "A", exact: true }).click();
     const before = await stations.allInnerTexts();
+    expect(before.find((text) => text.includes("Broad Channel"))).toContain("S Rockaway Park Shuttle");
+    await panel.getByRole("button", { name: "S 42 St Shuttle", exact: true }).waitFor();
     await panel.getByLabel("Branch").selectOption({ index: 1 });
     await expect.poll(() => stations.allInnerTexts()).not.toEqual(before);
     // Choosing the line again shows the whole network.

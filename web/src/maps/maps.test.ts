@@ -51,7 +51,7 @@ describe("a network", () => {
     expect(loop.lines[0]?.tracks.map((track) => track.map(({ id }) => id).join(""))).toEqual(["abc", "ac"]);
   });
 
-  it("tells lines of one name apart by the stations at which they stop", () => {
+  it("distinguishes lines of one name by the stations at which they stop", () => {
     const named = (name: string, ...ids: string[]) => network.lineNamed(name, ids)?.label ?? null;
     expect([named("S", "a", "b"), named("S", "d"), named("S", "a", "e"), named("S"), named("S", "?")]).toEqual(["S Shuttle", "S (y1)", null, null, null]);
     expect([named("X"), named("?", "a")]).toEqual(["X", null]);

@@ -8,8 +8,8 @@ import type { Line, Network, Point, Station } from "./network";
 
 /** The stations on each side of a station that its map shows. */
 const NEIGHBOURS = 2;
-/** The height of a whole network, which fills the width of a wide window. */
-const WHOLE_HEIGHT = 640;
+/** The height of a whole network, which is shown with its lines in a wide window. */
+const WHOLE_HEIGHT = 530;
 /** The stations of a whole network that get names, where there is room. */
 const HUBS = 16;
 /** A narrow map of a whole network has fewer names. */

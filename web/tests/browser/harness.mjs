@@ -160,7 +160,7 @@ export function journal(length = 96) {
       ...(index % 2 === 0 ? { author: "Nora" } : { agent: "general" }),
       // The day is added to the first line, because a table may follow.
       text: round === 0 ? text : text.replace(/$/m, ` (day ${round + 1})`),
-      created_at: new Date(start + index * 67_000).toISOString(),
+      created_at: new Date(start + round * 86_400_000 + index * 67_000).toISOString(),
     });
   }
   return messages;

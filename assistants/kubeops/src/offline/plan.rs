@@ -7,6 +7,7 @@ mod changes;
 mod conditions;
 mod continued;
 mod corrections;
+mod descriptions;
 mod fallback;
 mod how_to;
 mod images;
@@ -17,6 +18,7 @@ mod reasons;
 mod repeat;
 mod requests;
 mod rewording;
+mod sources;
 mod targets;
 
 use crate::command::{Command, Verb};
@@ -48,8 +50,8 @@ fn reply(text: impl Into<String>) -> Next {
 
 /// Returns the next step for a message.
 pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
-    let without = without_ruled_out(message, &Lexicon::of(conversation));
-    let message = without.as_deref().unwrap_or(message);
+    let prepared = prepared(message, conversation);
+    let message = prepared.as_deref().unwrap_or(message);
     if conversation.withdrawn.is_empty() {
         return next_step(message, conversation);
     }
@@ -76,6 +78,20 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
         if is_look && let run @ Next::Run(_) = next_step(last, conversation) {
             return run;
         }
+        // "Forget that, we keep it. Delete the push pod".
+        let is_other_change = instead.verb.is_some_and(|verb| !verb.is_read())
+            && instead.act.is_none()
+            && !instead.names.is_empty()
+            && !instead.forbids()
+            && !withdraw::cancels(&instead)
+            && message.contains(". ")
+            && last.len() < message.len();
+        if is_other_change {
+            return match next_step(last.trim(), conversation) {
+                Next::Reply(text) => reply(format!("{withdrawn}\n{text}")),
+                run @ Next::Run(_) => run,
+            };
+        }
         let is_question = asked.verb.is_some_and(Verb::is_read)
             && asked.act.is_none()
             && asked.has_question
@@ -95,9 +111,17 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
     }
 }
 
+/// Returns a message without what it rules out, and with the names of the objects that it describes. `None` if it stays as it is.
+fn prepared(message: &str, conversation: &Conversation) -> Option<String> {
+    let without = without_ruled_out(message, &Lexicon::of(conversation));
+    let kept = without.as_deref().unwrap_or(message);
+    sources::with_image(kept, conversation).or_else(|| descriptions::with_names(kept, conversation)).or(without)
+}
+
 /// Whether a message changes the newest request.
 pub(super) fn amends(message: &str, conversation: &Conversation) -> bool {
-    amendment(message, conversation).is_some()
+    let named = descriptions::with_names(message, conversation);
+    amendment(named.as_deref().unwrap_or(message), conversation).is_some()
 }
 
 /// Returns the newest request as a message changes it. "Wrong ns. Blue" says so in two sentences.
@@ -120,8 +144,8 @@ fn amendment(message: &str, conversation: &Conversation) -> Option<Vec<Command>>
 
 /// Returns the changes that a message asks for. For a change whose value has to be read first, only the object is known.
 pub(super) fn planned_changes(message: &str, conversation: &Conversation) -> Vec<Command> {
-    let without = without_ruled_out(message, &Lexicon::of(conversation));
-    let message = without.as_deref().unwrap_or(message);
+    let prepared = prepared(message, conversation);
+    let message = prepared.as_deref().unwrap_or(message);
     let verb = read_request(message, &Lexicon::of(conversation)).verb.filter(|verb| !verb.is_read());
     match next_step(message, conversation) {
         Next::Run(commands) => commands
@@ -148,7 +172,7 @@ fn next_step(message: &str, conversation: &Conversation) -> Next {
         Some(namespace) => reply(format!(
             "You ruled out {namespace}, and I would change something there, so I requested nothing. Which namespace do you mean?"
         )),
-        None => next,
+        None => descriptions::checked(next, message, conversation),
     }
 }
 
@@ -388,7 +412,7 @@ impl Planner<'_> {
             ["those of", "that of", "the same for", "same for"].iter().any(|phrase| self.reading.says(phrase));
         if verb == Verb::Get
             && continues
-            && self.reading.pick.is_some()
+            && (self.reading.pick.is_some() || self.names_in_full())
             && let Some(continued) = self.continued_pick()
         {
             return self.of_verb(continued);
@@ -566,7 +590,7 @@ impl Planner<'_> {
         if reading.pick.is_some() && self.continues_diagnosis() {
             return self.diagnose();
         }
-        if reading.pick.is_some()
+        if (reading.pick.is_some() || self.names_in_full())
             && let Some(verb) = self.continued_pick()
         {
             return self.of_verb(verb);

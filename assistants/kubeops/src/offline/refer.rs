@@ -1,5 +1,6 @@
 //! What words refer to: objects of earlier answers and requests.
 
+mod described;
 mod picks;
 mod places;
 mod subjects;
@@ -10,6 +11,7 @@ use crate::conversation::{Conversation, Exchange};
 use crate::kinds::{SCALABLE, WORKLOADS};
 
 use super::words::{Reading, State};
+pub(super) use described::{described, fit_of};
 pub(super) use picks::{by_image, pair_with, picked, spoken_of_now};
 pub(super) use places::{fresh, in_several_places, newly_listed, was_deleted};
 pub(crate) use subjects::spoken_of;

@@ -75,6 +75,18 @@ impl Planner<'_> {
         })
     }
 
+    /// Whether a message names one object by its kind, name and namespace.
+    pub(super) fn names_in_full(&self) -> bool {
+        let reading = &self.reading;
+        let asks = reading.has_any(&["how", "which", "what", "whats", "when", "where"]);
+        let is_short = reading.words.len() <= 7 && !asks;
+        is_short
+            && reading.kind.is_some()
+            && reading.names.len() == 1
+            && reading.namespace.is_some()
+            && !reading.is_plural
+    }
+
     /// "Now the other one" after logs asks for the logs of the other object.
     pub(super) fn continued_pick(&self) -> Option<Verb> {
         let last = self.conversation.earlier.last()?;

@@ -143,7 +143,10 @@ impl Planner<'_> {
         }
         // "Staging is fine, restart it": the namespace of a remark does not say which object is meant.
         let place = reading.namespace.as_deref().filter(|_| !is_change || !reading.remarks_on_namespace());
-        let found = refer::focus(self.conversation, verb, reading.kind.as_deref(), place);
+        let found = match refer::focus(self.conversation, verb, reading.kind.as_deref(), place) {
+            Found::None => self.pods_of_focus(verb),
+            found => found,
+        };
         if found == Found::None && reading.kind.is_some() && !is_change {
             return Targets::List;
         }

@@ -8,7 +8,7 @@ use crate::offline::words::{Pick, Reading};
 use super::{Found, fitting, focus, listed, newly_listed, subjects, unique};
 
 /// From the description of a workload, keeps only the pods, which are what it lists.
-fn without_owner(mut list: Vec<ObjectSummary>, has_kind: bool) -> Vec<ObjectSummary> {
+pub(super) fn without_owner(mut list: Vec<ObjectSummary>, has_kind: bool) -> Vec<ObjectSummary> {
     // If there are lists of several kinds, the first one counts.
     let first_kind = list.first().map(|object| object.kind.clone());
     if !has_kind && list.iter().filter(|object| Some(&object.kind) == first_kind.as_ref()).count() > 1 {
@@ -161,7 +161,7 @@ pub(in crate::offline) fn pair_with(
     pair.or_else(in_turn).unwrap_or_default()
 }
 
-fn is_same(one: &ObjectSummary, other: &ObjectSummary) -> bool {
+pub(super) fn is_same(one: &ObjectSummary, other: &ObjectSummary) -> bool {
     (&one.kind, &one.name, &one.namespace) == (&other.kind, &other.name, &other.namespace)
 }
 

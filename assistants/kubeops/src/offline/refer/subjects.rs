@@ -198,7 +198,7 @@ pub(in crate::offline) fn focus(
 }
 
 /// Completes a pod of a request with its owner, which an earlier answer or the cluster shows.
-fn with_owner(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
+pub(super) fn with_owner(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
     if object.kind != "pods" || object.owner.is_some() {
         return object;
     }

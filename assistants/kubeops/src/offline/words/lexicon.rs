@@ -47,7 +47,7 @@ impl Lexicon {
     }
 
     /// Returns the part of a name that a word means.
-    pub(super) fn linked(&self, word: &str) -> Option<String> {
+    pub(in crate::offline) fn linked(&self, word: &str) -> Option<String> {
         linked(word, &self.names.iter().flatten().map(String::as_str).collect::<Vec<&str>>())
     }
 
@@ -70,7 +70,7 @@ impl Lexicon {
     }
 
     /// Returns the only namespace whose name contains a word as a part: "eu" of `shop-eu`.
-    pub(super) fn namespace_like(&self, word: &str) -> Option<String> {
+    pub(in crate::offline) fn namespace_like(&self, word: &str) -> Option<String> {
         let mut found = self.namespaces.iter().filter(|name| likeness(name, word).is_some_and(|fit| fit < 3));
         found.next().filter(|_| found.next().is_none()).cloned()
     }

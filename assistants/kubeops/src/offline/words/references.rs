@@ -158,7 +158,10 @@ impl Reading {
                 && (self.words.len() > 2 || matches!(before, "logs" | "log" | "events" | "status"));
             // "Give web a second replica" counts replicas.
             let is_count = before == "a" && is_replica(next);
-            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && !is_adverb && !is_count);
+            // "Make it 3 like the other" compares.
+            let is_compared = at > 1 && before == "the" && matches!(self.word(at - 2), "like" | "unlike" | "than");
+            let is_object = !is_adverb && !is_count && !is_compared;
+            let ordinal = ORDINALS.iter().find(|(name, _)| name == word && is_object);
             // "Take the first down to 5".
             let is_article = matches!(before, "the" | "that") && !lexicon.has_namespace(next);
             // "The first broker", "the other fetcher".
@@ -245,6 +248,7 @@ impl Reading {
         // "Its replacement", "the new consumer pod".
         let is_fresh = is_fresh
             || asks_name && (self.says("its replacement") || self.says("the replacement"))
+            || asks_name && self.pronoun_is_renamed()
             || asks_name
                 && self
                     .words
@@ -288,6 +292,12 @@ impl Reading {
                 .iter()
                 .any(|phrase| self.says(phrase))
             || (self.has_any(&["that", "this"]) && is_object_pronoun(joined));
+    }
+
+    /// "What's its name now?", "what is it called now?", after a pod was replaced.
+    fn pronoun_is_renamed(&self) -> bool {
+        ["its name", "it called", "its new name"].iter().any(|phrase| self.says(phrase))
+            && self.has_any(&["now", "new"])
     }
 
     /// "The two", "the two of them": two objects that were spoken of.

@@ -86,6 +86,11 @@ const WORDS: &[(&str, State)] = &[
 const HEALTHY: [&str; 8] = ["ready", "up", "fine", "ok", "okay", "alright", "starting", "serving"];
 
 impl State {
+    /// Returns the state that a word names.
+    pub(super) fn of_word(word: &str) -> Option<Self> {
+        WORDS.iter().find(|(own, _)| *own == word).map(|(_, state)| *state)
+    }
+
     /// Whether the state compares several objects.
     pub(in crate::offline) const fn is_superlative(self) -> bool {
         matches!(

@@ -77,6 +77,23 @@ impl Planner<'_> {
         Some(self.found(Found::of(others), verb))
     }
 
+    /// "Describe its pod": the pods of the workload that was spoken of.
+    pub(in crate::offline::plan) fn pods_of_focus(&self, verb: Verb) -> Found {
+        let reading = &self.reading;
+        let is_meant = reading.kind.as_deref() == Some("pods")
+            && !reading.is_plural
+            && verb != Verb::Get
+            && (reading.says("its pod") || reading.says("its only pod"));
+        let focus = refer::focus(self.conversation, Verb::Describe, None, None);
+        let Found::One(workload) = focus else { return Found::None };
+        let is_part = |object: &&ObjectSummary| {
+            let is_owner = |(kind, name): &(String, String)| (kind, name) == (&workload.kind, &workload.name);
+            object.namespace == workload.namespace && object.owner.as_ref().is_some_and(is_owner)
+        };
+        let known = self.conversation.mentioned.iter().flatten().filter(|_| is_meant);
+        Found::of(known.filter(is_part).filter_map(|pod| refer::fitting(pod, verb, Some("pods"))).collect())
+    }
+
     /// "The analytics deployment": a namespace as the name, if nothing else is called so, for the only object of the kind there.
     pub(in crate::offline::plan) fn of_place(&self, verb: Verb) -> Option<Targets> {
         let reading = &self.reading;

@@ -1,0 +1,177 @@
+//! Objects that a message describes: their names take the place of the description, and a change of an object to which the description
+//! does not apply is not requested.
+
+use crate::cluster::ObjectSummary;
+use crate::command::Command;
+use crate::conversation::Conversation;
+use crate::kinds::Kind;
+use crate::offline::answers;
+use crate::offline::refer::{self, Found};
+use crate::offline::words::{Description, Lexicon, descriptions, is_small_talk, read};
+
+use super::{Next, reply};
+
+/// The maximum number of objects that a description in the plural may stand for.
+const MAX_DESCRIBED: usize = 5;
+
+/// Returns a message with the names of the objects that it describes. `None` if it describes none that is known.
+pub(super) fn with_names(message: &str, conversation: &Conversation) -> Option<String> {
+    if message.contains("kubectl ") || message.contains("```") || message.contains(" -- ") {
+        return None;
+    }
+    let lexicon = Lexicon::of(conversation);
+    let raw: Vec<&str> = message.split_whitespace().collect();
+    let found = descriptions(message, &lexicon);
+    let named = found.iter().filter(|description| needs_name(description, &lexicon) && !is_remark(description, &raw));
+    let named: Vec<(&Description, String)> = named
+        .filter_map(|description| {
+            let name = match refer::described(conversation, description, &lexicon) {
+                Found::One(object) => name_of(&[object])?,
+                Found::Several(objects) if description.is_plural && objects.len() <= MAX_DESCRIBED => {
+                    name_of(&objects)?
+                }
+                Found::Several(_) | Found::None => return None,
+            };
+            Some((description, name))
+        })
+        .collect();
+    let [(description, name)] = &named[..] else { return None };
+    let last = raw[description.span.end - 1];
+    let ending: String = last.chars().rev().take_while(|c| ",.;:?!)".contains(*c)).collect();
+    let ending: String = ending.chars().rev().collect();
+    let possessive = if description.is_possessive { "'s" } else { "" };
+    let name = format!("{name}{possessive}{ending}");
+    let before = raw[..description.span.start].iter().copied();
+    let after = raw[description.span.end..].iter().copied();
+    Some(before.chain([&*name]).chain(after).collect::<Vec<&str>>().join(" "))
+}
+
+/// Whether a description has a part that the words of a command cannot express.
+fn needs_name(description: &Description, lexicon: &Lexicon) -> bool {
+    let is_name = |word: &String| lexicon.linked(word).is_some() && !lexicon.has_namespace(word);
+    let says_more = description.is_other
+        || description.state.is_some()
+        || description.position.is_some()
+        || description.place.is_some()
+        || !description.words.iter().all(is_name);
+    let is_combined = !description.words.is_empty() && says_more
+        || description.is_other && description.state.is_some()
+        || description.position.is_some() && (description.state.is_some() || description.place.is_some());
+    let says_what_it_is = description.is_predicate && (description.age.is_some() || description.is_plural);
+    !description.is_excluded
+        && !description.is_unclear
+        && !says_what_it_is
+        && (is_combined
+            || !description.without.is_empty()
+            || description.list.is_some()
+            || description.asked_for.is_some()
+            || description.is_opposite
+            || description.age.is_some()
+            || description.is_plural && !description.words.is_empty() && description.kind.is_none())
+}
+
+/// "Delete it, the staging one is enough": the description begins a statement, which does not say what to change.
+fn is_remark(description: &Description, raw: &[&str]) -> bool {
+    let next = raw.get(description.span.end).map(|word| word.to_lowercase().replace(['\'', '’'], ""));
+    let starts_clause = description.span.start == 0
+        || raw[description.span.start - 1].ends_with([',', '.', ';'])
+        || matches!(raw[description.span.start - 1], "and" | "but" | "because" | "since" | "as");
+    starts_clause
+        && next.is_some_and(|next| {
+            matches!(
+                &*next,
+                "is" | "isnt"
+                    | "are"
+                    | "arent"
+                    | "was"
+                    | "has"
+                    | "works"
+                    | "looks"
+                    | "seems"
+                    | "stays"
+                    | "suffices"
+                    | "can"
+                    | "should"
+                    | "keeps"
+                    | "runs"
+                    | "does"
+                    | "will"
+            )
+        })
+}
+
+/// Returns how a message names objects: "pod web-1 in shop".
+fn name_of(objects: &[ObjectSummary]) -> Option<String> {
+    let first = objects.first().filter(|first| first.kind != "namespaces")?;
+    let is_alike = |object: &ObjectSummary| object.kind == first.kind && object.namespace == first.namespace;
+    let place = if first.namespace.is_empty() { String::new() } else { format!(" in {}", first.namespace) };
+    let kind = Kind::find(&first.kind)?;
+    let names: Vec<&str> = objects.iter().map(|object| &*object.name).collect();
+    match &names[..] {
+        [name] => Some(format!("{} {name}{place}", kind.singular)),
+        names if objects.iter().all(is_alike) => Some(format!("{} {}{place}", kind.plural, names.join(" and "))),
+        _ => None,
+    }
+}
+
+/// Returns a question instead of changes of objects to which the descriptions of a message do not apply.
+pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) -> Next {
+    let Next::Run(commands) = &next else { return next };
+    let changes: Vec<&Command> =
+        commands.iter().filter(|command| !command.verb.is_read() && command.name.is_some()).collect();
+    let Some(first) = changes.first() else { return next };
+    let lexicon = Lexicon::of(conversation);
+    let raw: Vec<&str> = message.split_whitespace().collect();
+    let meant: Vec<Description> = descriptions(message, &lexicon)
+        .into_iter()
+        .filter(|description| !description.is_excluded && !is_remark(description, &raw))
+        .collect();
+    let applies = |description: &Description| {
+        changes.iter().any(|command| applies_to(description, command, conversation, &lexicon))
+    };
+    if meant.is_empty() || meant.iter().any(applies) {
+        return next;
+    }
+    let reading = read(message, &lexicon);
+    match meant.iter().map(|description| refer::described(conversation, description, &lexicon)).next() {
+        Some(Found::Several(objects)) => reply(answers::ask_which(&objects)),
+        _ => reply(answers::ask_what(reading.verb.filter(|verb| !verb.is_read()).unwrap_or(first.verb))),
+    }
+}
+
+/// Whether nothing in a description contradicts that the object of a command is meant.
+fn applies_to(description: &Description, command: &Command, conversation: &Conversation, lexicon: &Lexicon) -> bool {
+    let namespace = command.namespace.clone().unwrap_or_default();
+    let (kind, name) = (command.kind.clone().unwrap_or_default(), command.name.clone().unwrap_or_default());
+    let kind = Kind::find(&kind).map_or(kind, |kind| kind.plural);
+    let own = ObjectSummary { kind, name, namespace, ..ObjectSummary::default() };
+    let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+    let known: Vec<&ObjectSummary> = shown.chain(conversation.mentioned.iter().flatten()).collect();
+    let is_same = |object: &ObjectSummary| {
+        (&object.kind, &object.name, &object.namespace) == (&own.kind, &own.name, &own.namespace)
+    };
+    // A description of a pod also means the workload that owns it.
+    let is_part = |object: &ObjectSummary| {
+        object.namespace == own.namespace
+            && object.owner.as_ref().is_some_and(|(kind, name)| (kind, name) == (&own.kind, &own.name))
+    };
+    let parts: Vec<&ObjectSummary> =
+        known.iter().copied().filter(|object| is_same(object) || is_part(object)).chain([&own]).collect();
+    let fits = |word: &String| {
+        is_small_talk(word)
+            || crate::kinds::kind_word(word).is_some()
+            || parts.iter().any(|object| refer::fit_of(object, word, lexicon).is_some())
+            || command.image.as_ref().is_some_and(|image| image.contains(word.as_str()))
+    };
+    let is_meant = |found: Found| match found {
+        Found::One(object) => is_same(&object) || is_part(&object),
+        Found::Several(objects) => objects.iter().any(|object| is_same(object) || is_part(object)),
+        Found::None => false,
+    };
+    if description.age.is_some() || description.is_opposite || description.asked_for.is_some() {
+        return is_meant(refer::described(conversation, description, lexicon));
+    }
+    description.words.iter().all(fits)
+        && description.place.as_ref().is_none_or(|place| *place == own.namespace)
+        && !description.without.iter().any(|word| refer::fit_of(&own, word, lexicon).is_some_and(|fit| fit < 2))
+}

@@ -1,0 +1,108 @@
+//! Images that a message gives by where they run: "the image from qa", "the eu version", "that image".
+
+use crate::cluster::ObjectSummary;
+use crate::command::Verb;
+use crate::conversation::Conversation;
+use crate::kinds::Kind;
+use crate::offline::refer::{self, Found};
+use crate::offline::words::{Description, Lexicon, Reading, descriptions, read};
+
+use super::{Next, next_step};
+
+/// Verbs that put an image on a workload.
+const MOVES: [&str; 14] = [
+    "put", "bring", "set", "update", "upgrade", "bump", "move", "use", "give", "switch", "roll", "take", "change",
+    "raise",
+];
+const IMAGES: [&str; 3] = ["image", "version", "tag"];
+
+/// Returns the request to set an image that a message gives by where it runs, or the message itself if its words alone are one. `None` for
+/// other messages.
+pub(super) fn with_image(message: &str, conversation: &Conversation) -> Option<String> {
+    let lexicon = Lexicon::of(conversation);
+    let reading = read(message, &lexicon);
+    let is_open = reading.image.is_none()
+        && reading.version.is_none()
+        && reading.replicas.is_none()
+        && reading.limits.is_empty()
+        && reading.requests.is_empty()
+        && reading.values.is_empty()
+        && reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::Describe | Verb::SetImage))
+        && (!reading.asks() || reading.asks_politely())
+        && !reading.forbids()
+        && !reading.has_condition();
+    if !is_open || !reading.has_any(&MOVES) || !reading.has_any(&IMAGES) {
+        return None;
+    }
+    let (target, source) = (target(message, &reading, conversation, &lexicon)?, source_place(&reading, &lexicon)?);
+    let from = match source {
+        Source::Spoken => match refer::focus(conversation, Verb::Describe, None, None) {
+            Found::One(object) => object,
+            _ => return None,
+        },
+        Source::Place(place) => ObjectSummary { namespace: place, ..target.clone() },
+    };
+    let is_same =
+        |one: &ObjectSummary, other: &ObjectSummary| one.name == other.name && one.namespace == other.namespace;
+    if is_same(&target, &from) {
+        return None;
+    }
+    let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+    let mut known = conversation.mentioned.iter().flatten().chain(shown);
+    let image = known.find(|object| is_same(object, &from) && !object.image.is_empty())?.image.clone();
+    // What the words of the message alone mean comes first.
+    let is_change = matches!(next_step(message, conversation), Next::Run(commands)
+        if commands.iter().any(|command| command.verb == Verb::SetImage));
+    if is_change {
+        return Some(message.to_owned());
+    }
+    let kind = Kind::find(&target.kind)?.singular;
+    Some(format!("set image of {kind} {} in {} to {image}", target.name, target.namespace))
+}
+
+/// Where the image runs.
+enum Source {
+    /// On what was spoken of last.
+    Spoken,
+    /// On the object of the same name in this namespace.
+    Place(String),
+}
+
+fn source_place(reading: &Reading, lexicon: &Lexicon) -> Option<Source> {
+    let place = |word: &String| match lexicon.has_namespace(word) {
+        true => Some(word.clone()),
+        false => lexicon.namespace_like(word),
+    };
+    let is_image = |word: &String| IMAGES.contains(&&**word);
+    let words = &reading.words;
+    // "The eu version".
+    let before = words.windows(3).find(|three| three[0] == "the" && is_image(&three[2]));
+    if let Some(found) = before.and_then(|three| place(&three[1])) {
+        return Some(Source::Place(found));
+    }
+    // "The image from qa", "the version of the eu one".
+    let after = words.iter().enumerate().find(|(at, word)| {
+        is_image(word) && words.get(at + 1).is_some_and(|next| matches!(&**next, "from" | "of" | "in"))
+    });
+    let after = after.and_then(|(at, _)| words[at + 2..].iter().find(|word| *word != "the"));
+    if let Some(found) = after.and_then(place) {
+        return Some(Source::Place(found));
+    }
+    let is_that = words.windows(2).any(|pair| matches!(&*pair[0], "that" | "this" | "same") && is_image(&pair[1]));
+    is_that.then_some(Source::Spoken)
+}
+
+/// Returns the workload whose image is set: the one that the message describes or names, or the one that was spoken of.
+fn target(message: &str, reading: &Reading, conversation: &Conversation, lexicon: &Lexicon) -> Option<ObjectSummary> {
+    let meant: Vec<Description> =
+        descriptions(message, lexicon).into_iter().filter(|description| !description.is_excluded).collect();
+    let found = match &meant[..] {
+        [first, ..] => refer::described(conversation, first, lexicon),
+        [] if reading.pronoun || reading.names.is_empty() => refer::focus(conversation, Verb::SetImage, None, None),
+        [] => return None,
+    };
+    match found {
+        Found::One(object) => refer::fitting(&object, Verb::SetImage, None),
+        _ => None,
+    }
+}

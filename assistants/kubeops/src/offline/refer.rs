@@ -187,6 +187,21 @@ fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummar
 
 /// Returns the objects in a state from the newest answer that contains any.
 pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Reading, verb: Verb) -> Found {
+    // Pods show that they crash. A deployment that is not ready counts only if no pod does.
+    match select_in_state(conversation, &|objects| state.filter_exactly(objects), state, reading, verb) {
+        Found::None => select_in_state(conversation, &|objects| state.filter(objects), state, reading, verb),
+        found => found,
+    }
+}
+
+/// Returns the objects that a filter selects from the newest answer in which it finds any.
+fn select_in_state(
+    conversation: &Conversation,
+    filter: &dyn Fn(&[ObjectSummary]) -> Vec<ObjectSummary>,
+    state: State,
+    reading: &Reading,
+    verb: Verb,
+) -> Found {
     let mut of_all: Vec<ObjectSummary> = Vec::new();
     // "The pending ones", after a description of one: those of the list.
     let is_single = |exchange: &&Exchange| reading.each && unique(listed(exchange)).len() == 1;
@@ -206,7 +221,7 @@ pub(super) fn in_state(conversation: &Conversation, state: State, reading: &Read
         if state.is_superlative() && compared.len() < 2 {
             continue;
         }
-        let found = state.filter(compared);
+        let found = filter(compared);
         let kind = reading.kind.as_deref();
         let fitting: Vec<ObjectSummary> =
             unique(found.iter().filter_map(|object| fitting(object, verb, kind)).collect());

@@ -7,7 +7,7 @@ use crate::conversation::Conversation;
 use crate::kinds::Kind;
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Description, Lexicon, descriptions, is_small_talk, read};
+use crate::offline::words::{Description, Lexicon, Reading, descriptions, is_small_talk, read};
 
 use super::{Next, reply};
 
@@ -64,6 +64,7 @@ fn needs_name(description: &Description, lexicon: &Lexicon) -> bool {
         && (is_combined
             || !description.without.is_empty()
             || description.list.is_some()
+            || description.is_indefinite
             || description.asked_for.is_some()
             || description.is_opposite
             || description.age.is_some()
@@ -121,22 +122,36 @@ pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) ->
         commands.iter().filter(|command| !command.verb.is_read() && command.name.is_some()).collect();
     let Some(first) = changes.first() else { return next };
     let lexicon = Lexicon::of(conversation);
+    let reading = read(message, &lexicon);
+    let verb = reading.verb.filter(|verb| !verb.is_read()).unwrap_or(first.verb);
+    if is_excluded(&changes, &reading) || reading.count_of_objects().is_some_and(|count| count != changes.len()) {
+        return reply(answers::ask_what(verb));
+    }
     let raw: Vec<&str> = message.split_whitespace().collect();
     let meant: Vec<Description> = descriptions(message, &lexicon)
         .into_iter()
         .filter(|description| !description.is_excluded && !is_remark(description, &raw))
         .collect();
     let applies = |description: &Description| {
-        changes.iter().any(|command| applies_to(description, command, conversation, &lexicon))
+        let is_clear = !description.is_unclear || description.position.is_some() || reading.pick.is_some();
+        is_clear && changes.iter().any(|command| applies_to(description, command, conversation, &lexicon))
     };
     if meant.is_empty() || meant.iter().any(applies) {
         return next;
     }
-    let reading = read(message, &lexicon);
     match meant.iter().map(|description| refer::described(conversation, description, &lexicon)).next() {
         Some(Found::Several(objects)) => reply(answers::ask_which(&objects)),
-        _ => reply(answers::ask_what(reading.verb.filter(|verb| !verb.is_read()).unwrap_or(first.verb))),
+        _ => reply(answers::ask_what(verb)),
     }
+}
+
+/// "Everything except web": whether a change is of an object that the message excludes.
+fn is_excluded(changes: &[&Command], reading: &Reading) -> bool {
+    let words = &reading.words;
+    let excluded = words.iter().enumerate().filter(|(_, word)| matches!(&***word, "except" | "besides" | "excluding"));
+    let mut names =
+        excluded.flat_map(|(at, _)| words[at + 1..].iter().take(3)).filter(|word| reading.names.contains(word));
+    names.any(|name| changes.iter().any(|command| command.name.as_ref() == Some(name)))
 }
 
 /// Whether nothing in a description contradicts that the object of a command is meant.
@@ -171,7 +186,18 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
     if description.age.is_some() || description.is_opposite || description.asked_for.is_some() {
         return is_meant(refer::described(conversation, description, lexicon));
     }
-    description.words.iter().all(fits)
+    // A state that the conversation shows must be that of the object.
+    let is_shown = |object: &&&ObjectSummary| object.restarts.is_some() || object.replicas.is_some();
+    let shown: Vec<ObjectSummary> = parts.iter().filter(is_shown).map(|object| (*object).clone()).collect();
+    let is_in_state = description
+        .state
+        .is_none_or(|state| state.is_superlative() || shown.is_empty() || !state.filter(&shown).is_empty());
+    let is_of_list = |word: &String| {
+        crate::kinds::kind_word(word).is_some() || refer::fit_of(&own, word, lexicon).is_some() || is_small_talk(word)
+    };
+    is_in_state
+        && description.list.as_ref().is_none_or(is_of_list)
+        && description.words.iter().all(fits)
         && description.place.as_ref().is_none_or(|place| *place == own.namespace)
         && !description.without.iter().any(|word| refer::fit_of(&own, word, lexicon).is_some_and(|fit| fit < 2))
 }

@@ -7,6 +7,7 @@ use crate::kinds::Kind;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::{Description, Lexicon, Reading, descriptions, read};
 
+use super::images::is_same_program;
 use super::{Next, next_step};
 
 /// Verbs that put an image on a workload.
@@ -31,7 +32,7 @@ pub(super) fn with_image(message: &str, conversation: &Conversation) -> Option<S
         && (!reading.asks() || reading.asks_politely())
         && !reading.forbids()
         && !reading.has_condition();
-    if !is_open || !reading.has_any(&MOVES) || !reading.has_any(&IMAGES) {
+    if !is_open || !reading.has_any(&MOVES) || !reading.has_any(&IMAGES) && !reading.has("what") {
         return None;
     }
     let (target, source) = (target(message, &reading, conversation, &lexicon)?, source_place(&reading, &lexicon)?);
@@ -47,10 +48,11 @@ pub(super) fn with_image(message: &str, conversation: &Conversation) -> Option<S
     if is_same(&target, &from) {
         return None;
     }
-    let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
-    let mut known = conversation.mentioned.iter().flatten().chain(shown);
-    let image = known.find(|object| is_same(object, &from) && !object.image.is_empty())?.image.clone();
+    let image = image_of(&from, conversation)?;
     // What the words of the message alone mean comes first.
+    if !is_same_program(&image, &image_of(&target, conversation)?) {
+        return None;
+    }
     let is_change = matches!(next_step(message, conversation), Next::Run(commands)
         if commands.iter().any(|command| command.verb == Verb::SetImage));
     if is_change {
@@ -58,6 +60,17 @@ pub(super) fn with_image(message: &str, conversation: &Conversation) -> Option<S
     }
     let kind = Kind::find(&target.kind)?.singular;
     Some(format!("set image of {kind} {} in {} to {image}", target.name, target.namespace))
+}
+
+fn is_same(one: &ObjectSummary, other: &ObjectSummary) -> bool {
+    one.name == other.name && one.namespace == other.namespace
+}
+
+/// Returns the image of an object, as the cluster or an earlier answer shows it.
+fn image_of(object: &ObjectSummary, conversation: &Conversation) -> Option<String> {
+    let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+    let mut known = conversation.mentioned.iter().flatten().chain(shown);
+    known.find(|other| is_same(other, object) && !other.image.is_empty()).map(|other| other.image.clone())
 }
 
 /// Where the image runs.
@@ -87,6 +100,15 @@ fn source_place(reading: &Reading, lexicon: &Lexicon) -> Option<Source> {
     let after = after.and_then(|(at, _)| words[at + 2..].iter().find(|word| *word != "the"));
     if let Some(found) = after.and_then(place) {
         return Some(Source::Place(found));
+    }
+    // "Up to what staging has", "the same image as prod".
+    let ends = ["has", "runs", "uses", "have"];
+    let shown = words.windows(3).find(|three| three[0] == "what" && ends.contains(&&*three[2]));
+    if let Some(found) = shown.and_then(|three| place(&three[1])) {
+        return Some(Source::Place(found));
+    }
+    if let Some(at) = words.iter().position(|word| word == "as").filter(|_| reading.has("same")) {
+        return words[at + 1..].iter().find(|word| *word != "the" && *word != "in").and_then(place).map(Source::Place);
     }
     let is_that = words.windows(2).any(|pair| matches!(&*pair[0], "that" | "this" | "same") && is_image(&pair[1]));
     is_that.then_some(Source::Spoken)

@@ -1,7 +1,5 @@
 //! What an exchange was about, and what "it" stands for.
 
-use std::cmp::Ordering;
-
 use crate::cluster::{ObjectSummary, Outcome};
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
@@ -113,22 +111,27 @@ pub(in crate::offline) fn by_version(
     if is_older == is_newer {
         return None;
     }
-    let spoken = earlier.iter().rev().map(subjects).filter(|subjects| !subjects.is_empty());
-    let pair: Vec<ObjectSummary> = match earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty()) {
-        Some(list) if list.len() == 2 => list,
-        _ => spoken.filter(|subjects| subjects.len() == 1).take(2).flatten().collect(),
+    let count = if question.has("three") { 3 } else { 2 };
+    let spoken = || earlier.iter().rev().map(subjects).filter(|subjects| !subjects.is_empty());
+    let compared: Vec<ObjectSummary> = match spoken().next() {
+        Some(list) if list.len() == count => list,
+        _ => {
+            let singles = unique(spoken().filter(|subjects| subjects.len() == 1).flatten().collect());
+            singles.into_iter().take(count).collect()
+        }
     };
-    let [one, other] = &pair[..] else { return None };
     let program = |object: &ObjectSummary| object.image.rsplit_once(':').map(|(program, _)| program.to_owned());
-    if program(one).is_none() || program(one) != program(other) {
+    let first = compared.first().filter(|first| compared.len() == count && program(first).is_some())?;
+    if compared.iter().any(|object| program(object) != program(first)) {
         return None;
     }
-    let (one, other) = (one.clone(), other.clone());
-    match version_numbers(&one.image).cmp(&version_numbers(&other.image)) {
-        Ordering::Equal => None,
-        order if (order == Ordering::Less) == is_older => Some((one, other)),
-        _ => Some((other, one)),
+    let mut sorted = compared.clone();
+    sorted.sort_by_key(|object| version_numbers(&object.image));
+    if is_newer {
+        sorted.reverse();
     }
+    let [meant, other, ..] = &sorted[..] else { return None };
+    (version_numbers(&meant.image) != version_numbers(&other.image)).then(|| (meant.clone(), other.clone()))
 }
 
 /// Returns the numbers of an image's version: `[5, 8, 2]` of `tracker:5.8.2`.

@@ -45,6 +45,8 @@ pub(in crate::offline) struct Description {
     pub(in crate::offline) is_excluded: bool,
     /// Whether a clause follows the noun that is not understood.
     pub(in crate::offline) is_unclear: bool,
+    /// Whether it leaves open which object it is: "whichever has 4 replicas".
+    pub(in crate::offline) is_indefinite: bool,
     /// Whether the phrase says what something is: "production is the older one".
     pub(in crate::offline) is_predicate: bool,
 }
@@ -93,6 +95,9 @@ pub(in crate::offline) fn descriptions(message: &str, lexicon: &Lexicon) -> Vec<
 }
 
 fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<Description> {
+    if matches!(words.word(start), "whichever" | "whatever") {
+        return whichever(words, start, lexicon);
+    }
     if words.word(start) != "the" || words.ends_clause(start) {
         return None;
     }
@@ -159,6 +164,17 @@ fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<
     Some(found)
 }
 
+/// "Whichever has 4 replicas", "whichever one is pending".
+fn whichever(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<Description> {
+    let mut found = Description { is_indefinite: true, ..Description::default() };
+    let first = start + 1 + usize::from(noun_at(words, start + 1, &mut found));
+    let end = clause_end(words, first);
+    let said = words.plain.get(first..end)?.join(" ");
+    found.state = Some(read(&format!("describe the one that {said}"), lexicon).state?);
+    found.span = start..end;
+    Some(found)
+}
+
 /// Whether a phrase without a noun describes an object: with a position, or a name as its last word.
 fn has_open_end(words: &Words<'_>, at: usize, found: &Description, lexicon: &Lexicon) -> bool {
     let is_known = |word: &String| {
@@ -188,8 +204,11 @@ fn has_open_end(words: &Words<'_>, at: usize, found: &Description, lexicon: &Lex
             (found.position.is_some() || found.is_other) && ends || found.age.is_some() && next == "of"
         }
         Some(last) => {
+            // "The api with 4 replicas".
+            let is_followed =
+                matches!(words.word(at), "with" | "without" | "that" | "which" | "thats" | "having" | "running");
             is_last(last)
-                && (found.words.len() > 1 || found.is_other)
+                && (found.words.len() > 1 || found.is_other || is_followed && !words.ends_clause(at - 1))
                 && is_name_of(last, lexicon)
                 && found.words.iter().all(is_known)
         }
@@ -255,7 +274,7 @@ fn modifies(word: &str, found: &mut Description, lexicon: &Lexicon) -> bool {
     if matches!(word, "very" | "same" | "whole" | "damn" | "stupid" | "poor" | "only") {
         return true;
     }
-    if let Some(state) = State::of_word(word)
+    if let Some(state) = State::of_word(word).filter(|_| word != "down")
         && !is_name_of(word, lexicon)
     {
         found.state = Some(state);
@@ -332,7 +351,7 @@ fn follow(words: &Words<'_>, start: usize, found: &mut Description, lexicon: &Le
         "that" | "which" | "thats" | "who" | "whos" | "without" | "having" | "not" | "isnt" => {
             clause(words, start, end, found, lexicon)
         }
-        "i" | "we" | "you" | "u" => asked_for(words, start, end, found),
+        "i" | "we" | "you" | "u" => asked_for(words, start, end, found, lexicon),
         _ => start,
     }
 }
@@ -341,6 +360,11 @@ fn follow(words: &Words<'_>, start: usize, found: &mut Description, lexicon: &Le
 fn clause_end(words: &Words<'_>, start: usize) -> usize {
     let mut at = start;
     while at < words.raw.len() && at - start < MAX_CLAUSE {
+        // "The one with 4 replicas down to 2".
+        let is_direction = matches!(words.word(at), "down" | "up" | "back") && words.word(at + 1) == "to";
+        if at > start && (is_direction || words.word(at) == "to") {
+            return at;
+        }
         if at > start
             && matches!(words.word(at), "and" | "then" | "please" | "pls" | "first" | "instead" | "but" | "again")
         {
@@ -415,14 +439,28 @@ fn clause(words: &Words<'_>, start: usize, end: usize, found: &mut Description, 
         }
         _ => {}
     }
+    // "The pod that we looked at".
+    if matches!(rest[..], ["that" | "which", "i" | "we" | "you" | "u", ..]) {
+        return asked_for(words, start + 1, end, found, lexicon);
+    }
     let state = read(&format!("describe the one {}", rest.join(" ")), lexicon).state;
+    let spells_name = rest.iter().any(|word| matches!(*word, "ends" | "starts" | "begins" | "called" | "named"));
+    if state.is_none() && (words.word(start) == "with" || spells_name) {
+        return start;
+    }
     found.is_unclear = state.is_none();
     found.state = state.or(found.state);
     end
 }
 
 /// "I wanted to scale", "you were asked to restart".
-fn asked_for(words: &Words<'_>, start: usize, end: usize, found: &mut Description) -> usize {
+fn asked_for(words: &Words<'_>, start: usize, end: usize, found: &mut Description, lexicon: &Lexicon) -> usize {
+    // "The one I described before checkout": what came before another one is not known.
+    let compares = (start..end).find(|at| matches!(words.word(*at), "before" | "after")).filter(|at| at + 1 < end);
+    if let Some(at) = compares.filter(|at| is_name_of(words.word(at + 1), lexicon)) {
+        found.is_unclear = true;
+        return at + 2;
+    }
     let is_wish = |word: &str| matches!(word, "wanted" | "asked" | "meant" | "tried" | "told");
     let Some(wish) = (start + 1..end.min(start + 3)).find(|at| is_wish(words.word(*at))) else { return start };
     let is_verb = |word: &str| {

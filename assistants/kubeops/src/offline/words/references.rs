@@ -190,6 +190,13 @@ impl Reading {
         if self.says("last one") || self.says("bottom one") || self.says("last pod") {
             self.pick = Some(Pick::Last);
         }
+        // "The first and the last".
+        let ends_with_last = self.words.ends_with(&["the".to_owned(), "last".to_owned()]);
+        match self.pick {
+            None if ends_with_last => self.pick = Some(Pick::Last),
+            Some(Pick::At(_)) if ends_with_last => self.picks.push(Pick::Last),
+            _ => {}
+        }
         let newest = self.words.windows(2).find(|pair| pair[0] == "last").and_then(|pair| count_of(&pair[1]));
         // "Describe the last two" counts objects, not lines.
         let counts_lines =
@@ -314,6 +321,20 @@ impl Reading {
                     && (matches!(self.word(at - 1), "those" | "these")
                         || self.word(at - 1) == "the" && is_end(self.word(at + 1)))
             })
+    }
+
+    /// Returns how many objects a change means, if the message counts them: "restart the two you showed", "both".
+    pub(in crate::offline) fn count_of_objects(&self) -> Option<usize> {
+        let is_counted = |at: &usize| {
+            let before = self.word(at - 1);
+            let is_of = *at > 1 && matches!(self.word(at - 2), "of" | "than" | "as" | "like");
+            let next = self.word(at + 1);
+            let is_end =
+                matches!(next, "" | "you" | "we" | "i" | "ones" | "please" | "pls" | "too" | "now" | "that" | "in")
+                    || kind_word(next).is_some() && is_plural(next);
+            matches!(before, "the" | "those" | "these") && !is_of && is_end
+        };
+        (1..self.words.len()).filter(is_counted).find_map(|at| count_of(self.word(at)))
     }
 
     /// Whether a namespace belongs to a remark, not to the object that is meant: "delete it, the staging one is enough", "it runs in

@@ -104,6 +104,15 @@ impl State {
         )
     }
 
+    /// Returns the objects that are shown in exactly this state. Workloads with problems do not show which problem it is.
+    pub(in crate::offline) fn filter_exactly(self, objects: &[ObjectSummary]) -> Vec<ObjectSummary> {
+        let found = self.filter(objects).into_iter();
+        match self {
+            Self::Crashing | Self::Failed => found.filter(|object| !object.state.is_empty()).collect(),
+            _ => found.collect(),
+        }
+    }
+
     /// Returns the objects in this state. Of those with problems, the exact state counts first.
     pub(in crate::offline) fn filter(self, objects: &[ObjectSummary]) -> Vec<ObjectSummary> {
         let select = |fits: &dyn Fn(&ObjectSummary) -> bool| -> Vec<ObjectSummary> {
@@ -263,10 +272,15 @@ impl Reading {
         if any(&|word| matches!(word, "pull" | "pulling" | "pulls")) {
             return Some(State::Pulling);
         }
-        let stated = (start..end.min(start + 6)).find_map(|at| {
-            let is_healthy = HEALTHY.contains(&self.word(at));
-            state_at(at).or_else(|| is_healthy.then_some(State::Healthy)).map(|state| (at, state))
-        });
+        let all: Vec<(usize, State)> = (start..end.min(start + 6))
+            .filter_map(|at| {
+                let is_healthy = HEALTHY.contains(&self.word(at));
+                state_at(at).or_else(|| is_healthy.then_some(State::Healthy)).map(|state| (at, state))
+            })
+            .collect();
+        // "That's stuck pending": the word that says more.
+        let is_exact = |(_, state): &&(usize, State)| !matches!(state, State::Unhealthy | State::Healthy);
+        let stated = all.iter().find(is_exact).filter(|_| !is_negated).or(all.first()).copied();
         match stated? {
             (at, State::Healthy) if is_negated => {
                 Some(if self.word(at) == "ready" { State::NotReady } else { State::Unhealthy })

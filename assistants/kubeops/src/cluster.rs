@@ -67,6 +67,12 @@ pub struct ObjectSummary {
     /// How many times the containers of a pod have restarted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restarts: Option<u64>,
+    /// The node on which a pod runs.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub node: String,
+    /// When it was created, in RFC 3339.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub created: String,
 }
 
 /// The result of a command.

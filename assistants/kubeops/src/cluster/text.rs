@@ -30,6 +30,8 @@ pub(crate) fn summarise(kind: &Kind, object: &Value) -> ObjectSummary {
             _ => String::new(),
         },
         restarts: (kind.plural == "pods").then(|| pod_counts(object).2),
+        node: if kind.plural == "pods" { text(&object["spec"]["nodeName"]) } else { String::new() },
+        created: text(&metadata["creationTimestamp"]),
     }
 }
 
@@ -109,10 +111,12 @@ fn pod_counts(pod: &Value) -> (usize, usize, u64) {
 }
 
 fn node_state(node: &Value) -> &'static str {
-    match condition(node, "Ready").is_none_or(|condition| condition["status"] == "True") {
-        true if node["spec"]["unschedulable"] == true => "SchedulingDisabled",
-        true => "Ready",
-        false => "NotReady",
+    let is_ready = condition(node, "Ready").is_none_or(|condition| condition["status"] == "True");
+    match (is_ready, node["spec"]["unschedulable"] == true) {
+        (true, true) => "SchedulingDisabled",
+        (true, false) => "Ready",
+        (false, true) => "NotReady,SchedulingDisabled",
+        (false, false) => "NotReady",
     }
 }
 

@@ -162,7 +162,10 @@ pub(super) fn planned_changes(message: &str, conversation: &Conversation) -> Vec
 
 /// Returns the next step for a message. A change in a namespace that the message rules out is never requested.
 fn next_step(message: &str, conversation: &Conversation) -> Next {
-    let next = planned_step(message, conversation);
+    let mut next = planned_step(message, conversation);
+    if let Next::Run(commands) = &mut next {
+        commands.dedup();
+    }
     let Next::Run(commands) = &next else { return next };
     let ruled_out = read(message, &Lexicon::of(conversation)).places_ruled_out(&conversation.namespaces);
     let is_there = |command: &&Command| {

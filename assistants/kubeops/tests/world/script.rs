@@ -486,6 +486,9 @@ fn pods(namespace: &str, entry: &Value) -> Vec<Value> {
     for (key, value) in entry["labels"].as_object().into_iter().flatten() {
         pod["metadata"]["labels"][key] = value.clone();
     }
+    if entry["created"].is_string() {
+        pod["metadata"]["creationTimestamp"] = entry["created"].clone();
+    }
     if entry["node"].is_string() {
         pod["spec"]["nodeName"] = entry["node"].clone();
     }
@@ -561,7 +564,11 @@ fn node(entry: &Value) -> Vec<Value> {
     // As kubectl prints it: `Ready,SchedulingDisabled`.
     let status = entry["status"].as_str().unwrap_or_default();
     let ready = if status.split(',').any(|part| part == "Ready") { "True" } else { "False" };
-    let spec = if status.contains("SchedulingDisabled") { json!({ "unschedulable": true }) } else { json!({}) };
+    let is_cordoned = status.contains("SchedulingDisabled") || entry["unschedulable"] == true;
+    let mut spec = if is_cordoned { json!({ "unschedulable": true }) } else { json!({}) };
+    if entry["taints"].is_array() {
+        spec["taints"] = entry["taints"].clone();
+    }
     let mut labels = Map::new();
     if let Some(role) = entry["roles"].as_str() {
         labels.insert(format!("node-role.kubernetes.io/{role}"), json!(""));

@@ -268,7 +268,7 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3 && !is_choice);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
         || reading.asks()
-        || reading.has_any(&["dont", "except", "leave"])
+        || reading.has_any(&["dont", "except", "leave", "what", "why", "where"])
         || reading.state.is_none() && reading.has_any(&["not", "never", "without"]);
     // An answer names an object; a sentence with more names is about something else.
     // "Promote checkout from staging to prod", after a question about `api`: a message about another object is no answer.

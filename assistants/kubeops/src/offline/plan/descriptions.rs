@@ -65,6 +65,7 @@ fn needs_name(description: &Description, lexicon: &Lexicon) -> bool {
             || !description.without.is_empty()
             || description.list.is_some()
             || description.is_indefinite
+            || description.node.is_some()
             || description.asked_for.is_some()
             || description.is_opposite
             || description.age.is_some()
@@ -187,7 +188,8 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
         return is_meant(refer::described(conversation, description, lexicon));
     }
     // A state that the conversation shows must be that of the object.
-    let is_shown = |object: &&&ObjectSummary| object.restarts.is_some() || object.replicas.is_some();
+    let is_shown =
+        |object: &&&ObjectSummary| object.restarts.is_some() || object.replicas.is_some() || !object.state.is_empty();
     let shown: Vec<ObjectSummary> = parts.iter().filter(is_shown).map(|object| (*object).clone()).collect();
     let is_in_state = description
         .state
@@ -195,7 +197,9 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
     let is_of_list = |word: &String| {
         crate::kinds::kind_word(word).is_some() || refer::fit_of(&own, word, lexicon).is_some() || is_small_talk(word)
     };
+    let is_on = |node: &String| parts.iter().any(|object| object.kind == "pods" && object.node == *node);
     is_in_state
+        && description.node.as_ref().is_none_or(is_on)
         && description.list.as_ref().is_none_or(is_of_list)
         && description.words.iter().all(fits)
         && description.place.as_ref().is_none_or(|place| *place == own.namespace)

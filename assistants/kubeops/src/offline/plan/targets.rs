@@ -211,6 +211,7 @@ impl Planner<'_> {
                 // "And the other two to 4", "the others".
                 Found::Several(several)
                     if pick == Pick::Other
+                        && (verb.is_read() || !refer::spoken_of_now(self.conversation).is_empty())
                         && (reading.has_any(&["others", "ones", "rest"])
                             || reading.says("other two") && several.len() == 2
                             || reading.says("other three") && several.len() == 3) =>

@@ -38,7 +38,8 @@ pub(in crate::offline) fn fit_of(object: &ObjectSummary, word: &str, lexicon: &L
 fn with_words(mut objects: Vec<ObjectSummary>, description: &Description, lexicon: &Lexicon) -> Vec<ObjectSummary> {
     let has_kind = |object: &ObjectSummary| description.kind.as_ref().is_none_or(|kind| *kind == object.kind);
     let is_there = |object: &ObjectSummary| description.place.as_ref().is_none_or(|place| *place == object.namespace);
-    objects.retain(|object| has_kind(object) && is_there(object));
+    let is_on = |object: &ObjectSummary| description.node.as_ref().is_none_or(|node| *node == object.node);
+    objects.retain(|object| has_kind(object) && is_there(object) && is_on(object));
     for word in &description.words {
         let best = objects.iter().filter_map(|object| fit_of(object, word, lexicon)).min();
         objects.retain(|object| best.is_some() && fit_of(object, word, lexicon) == best);
@@ -144,6 +145,7 @@ fn twin(
     let is_plain = description.state.is_none()
         && description.position.is_none()
         && description.without.is_empty()
+        && description.node.is_none()
         && (!description.words.is_empty() || description.place.is_some());
     let [spoken] = &subjects(exchange)[..] else { return None };
     if !is_plain || description.kind.as_ref().is_some_and(|kind| *kind != spoken.kind) {
@@ -206,9 +208,21 @@ fn opposite(conversation: &Conversation, description: &Description, lexicon: &Le
     Found::of(state.filter(&with_words(subjects(last), description, lexicon)))
 }
 
-/// "The older of the two": by the version of the image, of two objects that run the same program.
+/// "The older of the two": by the version of the image, of two objects that run the same program, or else the pod that was created first.
 fn of_age(conversation: &Conversation, age: Age, description: &Description, lexicon: &Lexicon) -> Found {
     let word = if age == Age::Older { "older" } else { "newer" };
-    let found = by_version(&conversation.earlier, &read(word, lexicon)).map(|(meant, _)| meant);
-    Found::of(with_words(found.into_iter().collect(), description, lexicon))
+    if let Some((meant, _)) = by_version(&conversation.earlier, &read(word, lexicon)) {
+        return Found::of(with_words(vec![meant], description, lexicon));
+    }
+    let lists = conversation.earlier.iter().rev().map(|exchange| {
+        let list = without_owner(unique(listed(exchange)), description.kind.is_some());
+        with_words(list, description, lexicon)
+    });
+    let is_dated = |list: &Vec<ObjectSummary>| list.len() > 1 && list.iter().all(|object| !object.created.is_empty());
+    let Some(list) = lists.filter(is_dated).find(|list| list.iter().all(|object| object.kind == "pods")) else {
+        return Found::None;
+    };
+    let dates = || list.iter().map(|object| &object.created);
+    let Some(date) = (if age == Age::Older { dates().min() } else { dates().max() }) else { return Found::None };
+    Found::of(list.iter().filter(|object| object.created == *date).cloned().collect())
 }

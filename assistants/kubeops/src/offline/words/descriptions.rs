@@ -31,6 +31,8 @@ pub(in crate::offline) struct Description {
     pub(in crate::offline) is_other: bool,
     /// The namespace that follows the noun: "the one in staging".
     pub(in crate::offline) place: Option<String>,
+    /// The node on which it runs: "the one on worker-2".
+    pub(in crate::offline) node: Option<String>,
     /// A word of the list that it comes from: "on the crm list".
     pub(in crate::offline) list: Option<String>,
     /// Whether the version of the image is the older or newer one of several.
@@ -205,8 +207,9 @@ fn has_open_end(words: &Words<'_>, at: usize, found: &Description, lexicon: &Lex
         }
         Some(last) => {
             // "The api with 4 replicas".
-            let is_followed =
-                matches!(words.word(at), "with" | "without" | "that" | "which" | "thats" | "having" | "running");
+            let is_on_node = words.word(at) == "on" && is_node_like(words.word(at + 1), lexicon);
+            let is_followed = is_on_node
+                || matches!(words.word(at), "with" | "without" | "that" | "which" | "thats" | "having" | "running");
             is_last(last)
                 && (found.words.len() > 1 || found.is_other || is_followed && !words.ends_clause(at - 1))
                 && is_name_of(last, lexicon)
@@ -399,6 +402,10 @@ fn place_or_list(words: &Words<'_>, start: usize, found: &mut Description, lexic
     if let Some(end) = version(words, start + 1, found).filter(|_| matches!(words.word(start), "on" | "at")) {
         return end;
     }
+    if words.word(start) == "on" && is_node_like(word, lexicon) {
+        found.node = Some(word.to_owned());
+        return at + 1;
+    }
     let is_alone = words.ends_clause(at) || !matches!(next, "namespace" | "ns");
     match words.word(start) {
         "in" | "from" if at == start + 1 && lexicon.has_namespace(word) && is_alone => {
@@ -407,6 +414,12 @@ fn place_or_list(words: &Words<'_>, start: usize, found: &mut Description, lexic
         }
         _ => start,
     }
+}
+
+/// Whether a word after "on" is the name of a node, also of one that does not exist.
+fn is_node_like(word: &str, lexicon: &Lexicon) -> bool {
+    let looks_like_node = word.contains('-') && !word.contains(['.', ':', '/']);
+    !lexicon.has_namespace(word) && (lexicon.has(word) || looks_like_node)
 }
 
 /// "On 8.0.1", "running web:1.2": a version or an image.

@@ -60,7 +60,7 @@ impl Reading {
     }
 
     pub(super) fn read_references(&mut self, joined: &str, lexicon: &Lexicon, used: &mut [bool]) {
-        const ORDINALS: [(&str, Pick); 16] = [
+        const ORDINALS: [(&str, Pick); 17] = [
             ("middle", Pick::Middle),
             ("remaining", Pick::Untouched),
             ("first", Pick::At(0)),
@@ -77,6 +77,7 @@ impl Reading {
             ("latter", Pick::Last),
             ("former", Pick::At(0)),
             ("other", Pick::Other),
+            ("others", Pick::Other),
         ];
         // Words after "the first", "the other" that name no object of a list.
         const NO_OBJECTS: [&str; 62] = [

@@ -323,7 +323,7 @@ impl Reading {
     /// "Which one isn't ready?", "which of them is still pending?"
     fn predicate(&self, state_at: &dyn Fn(usize) -> Option<State>) -> Option<State> {
         let asked = self.words.iter().position(|word| word == "which")?;
-        let is_of_list = matches!(self.word(asked + 1), "one" | "ones")
+        let is_of_list = matches!(self.word(asked + 1), "one" | "ones" | "isnt" | "arent")
             || self.word(asked + 1) == "of" && self.has_any(&["them", "those", "these"]);
         let is_copula = |word: &str| matches!(word, "is" | "isnt" | "are" | "arent" | "was" | "wasnt" | "not");
         let copula = (asked..self.words.len()).find(|at| is_copula(self.word(*at))).filter(|_| is_of_list)?;

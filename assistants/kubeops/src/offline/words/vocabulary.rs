@@ -35,6 +35,8 @@ pub(super) const REFUSED: [(&str, &str); 13] = [
 pub(super) const VERBS: &[(&str, Verb)] = &[
     ("undo the cordon", Verb::Uncordon),
     ("undo cordon", Verb::Uncordon),
+    ("lift the cordon", Verb::Uncordon),
+    ("remove the cordon", Verb::Uncordon),
     ("take pods again", Verb::Uncordon),
     ("rollout restart", Verb::RolloutRestart),
     ("rollout undo", Verb::RolloutUndo),

@@ -169,13 +169,26 @@ async fn references_of_the_third_set_pass() {
 /// S4.42: 134 of 178 references were right at the first run, with 12 wrong requests.
 #[tokio::test]
 async fn references_of_the_fourth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-4.json"), least_percent: 90 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-4.json"), least_percent: 94 })).await;
 }
 
 /// S4.42: 152 of 178 references were right at the first run, with 4 wrong requests.
 #[tokio::test]
 async fn references_of_the_fifth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-5.json"), least_percent: 90 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-5.json"), least_percent: 95 })).await;
+}
+
+/// S4.42: 138 of 222 references (224 of 324 turns) were right at the first run, with 10 wrong requests, of which 2 are left. Its follow-ups are
+/// shorter and about more kinds than those of the sets before it: nodes, ages, numbers of pods, and requests that wait.
+#[tokio::test]
+async fn references_of_the_sixth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/references-6.json"), least_percent: 72 })).await;
+}
+
+/// S4.42: 139 of 229 references (202 of 306 turns) were right at the first run, with 6 wrong requests, which are fixed.
+#[tokio::test]
+async fn references_of_the_seventh_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/references-7.json"), least_percent: 70 })).await;
 }
 
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.

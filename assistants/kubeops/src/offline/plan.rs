@@ -1,5 +1,6 @@
 //! What to do next for a message: commands, or an answer.
 
+mod after_withdrawal;
 mod again;
 mod all;
 mod approvals;
@@ -30,7 +31,7 @@ use super::withdraw;
 use super::words::{Act, Lexicon, Pick, Reading, chained_program, read, without_ruled_out};
 use again::{another_number, another_place, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
-use corrections::{amended, kept_after_cancel};
+use corrections::amended;
 use requests::{LATER, change_and_look, is_several_requests, read_request, several};
 use rewording::{
     described_if_needed, of_listed_kind, with_everything_listed, with_image_spoken_of, with_kind_of_name,
@@ -60,45 +61,11 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
     // "Scratch that, prod".
     let newest = conversation.earlier.last().and_then(|last| last.requested.first());
     let has_value = newest.is_some_and(|requested| corrections::is_bare_value(&reading, conversation, requested));
-    if withdraw::cancels(&reading) && !reading.has_any(&["instead", "rather"]) && !has_value
-        || reading.forbids() && reading.act == Some(Act::Spoken)
+    let is_taken_back = withdraw::cancels(&reading) && !reading.has_any(&["instead", "rather"]) && !has_value
+        || reading.forbids() && reading.act == Some(Act::Spoken);
+    if is_taken_back && let Some(next) = after_withdrawal::after_withdrawal(message, &reading, conversation, &withdrawn)
     {
-        if let Some(kept) = kept_after_cancel(&reading, conversation) {
-            return Planner { conversation, reading }.run_or_answer(kept);
-        }
-        // "Forget that. Which version of uploader is in eu?"
-        let asked = read_request(message, &Lexicon::of(conversation));
-        // "No dont, logs first": the look that is asked for instead.
-        let last = message.rsplit([',', '.', ';', '!']).find(|clause| !clause.trim().is_empty()).unwrap_or(message);
-        let instead = read(last, &Lexicon::of(conversation));
-        let is_look = instead.has_any(&["logs", "log", "describe", "show", "list", "events"])
-            && instead.verb.is_some_and(Verb::is_read)
-            && instead.act.is_none()
-            && last.len() < message.len();
-        if is_look && let run @ Next::Run(_) = next_step(last, conversation) {
-            return run;
-        }
-        // "Forget that, we keep it. Delete the push pod".
-        let is_other_change = instead.verb.is_some_and(|verb| !verb.is_read())
-            && instead.act.is_none()
-            && !instead.names.is_empty()
-            && !instead.forbids()
-            && !withdraw::cancels(&instead)
-            && message.contains(". ")
-            && last.len() < message.len();
-        if is_other_change {
-            return match next_step(last.trim(), conversation) {
-                Next::Reply(text) => reply(format!("{withdrawn}\n{text}")),
-                run @ Next::Run(_) => run,
-            };
-        }
-        let is_question = asked.verb.is_some_and(Verb::is_read)
-            && asked.act.is_none()
-            && asked.has_question
-            && (!asked.names.is_empty() || asked.kind.is_some());
-        if !is_question {
-            return reply(withdrawn);
-        }
+        return next;
     }
     match next_step(message, conversation) {
         Next::Reply(text) if text == answers::NOT_UNDERSTOOD => reply(format!("{withdrawn} What do you want instead?")),

@@ -209,6 +209,11 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     if !reading.program.is_empty() {
         reading.verb = Some(Verb::Exec);
     }
+    // "How often did that restart" asks for no change.
+    if reading.verb.is_some_and(|verb| !verb.is_read()) && (reading.says("how often") || reading.says("how many times"))
+    {
+        reading.verb = Some(Verb::Get);
+    }
     // "What's up with the pending one? Describe pls".
     if reading.verb == Some(Verb::Get) && reading.has("describe") {
         reading.verb = Some(Verb::Describe);

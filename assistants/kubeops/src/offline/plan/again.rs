@@ -200,7 +200,11 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         kind,
         names,
         namespace: namespace.or_else(|| command.namespace.clone()),
-        replicas: reading.replicas.or_else(|| reading.amount().or(command.replicas).map(Replicas::To)),
+        replicas: reading
+            .replicas
+            .or_else(|| reading.amount().map(Replicas::To))
+            .or_else(|| relative_replicas(last, conversation))
+            .or_else(|| command.replicas.map(Replicas::To)),
         // Another object has another image: only the version is the same.
         image,
         version: reading.version.clone().or_else(|| command.image.as_deref().and_then(version_of).map(str::to_owned)),
@@ -213,6 +217,16 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         each: false,
         ..reading.clone()
     })
+}
+
+/// "Down by one", and then another object: the change of the number counts, not the number that came of it.
+fn relative_replicas(exchange: &Exchange, conversation: &Conversation) -> Option<Replicas> {
+    let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
+    // The answer to a question completes the message before it.
+    let asked = conversation.earlier[..at].iter().rev().take_while(|before| before.asked);
+    let said = std::iter::once(exchange).chain(asked).map(|exchange| read(&exchange.said, &Lexicon::of(conversation)));
+    let given = said.filter_map(|reading| reading.replicas).next();
+    given.filter(|given| !matches!(given, Replicas::To(_)))
 }
 
 /// "Seatmap too" after `booking` got its image from stage: the image of `seatmap` in stage. `None` if the first image came from no namespace.

@@ -2,7 +2,7 @@
 //! does not apply is not requested.
 
 use crate::cluster::ObjectSummary;
-use crate::command::Command;
+use crate::command::{Command, Verb};
 use crate::conversation::Conversation;
 use crate::kinds::Kind;
 use crate::offline::answers;
@@ -125,7 +125,10 @@ pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) ->
     let lexicon = Lexicon::of(conversation);
     let reading = read(message, &lexicon);
     let verb = reading.verb.filter(|verb| !verb.is_read()).unwrap_or(first.verb);
-    if is_excluded(&changes, &reading) || reading.count_of_objects().is_some_and(|count| count != changes.len()) {
+    if is_excluded(&changes, &reading)
+        || is_elsewhere(&changes, &reading, conversation)
+        || reading.count_of_objects().is_some_and(|count| count != changes.len())
+    {
         return reply(answers::ask_what(verb));
     }
     let raw: Vec<&str> = message.split_whitespace().collect();
@@ -146,13 +149,33 @@ pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) ->
     }
 }
 
-/// "Everything except web": whether a change is of an object that the message excludes.
+/// "Everything except web", "delete it, keep the mailer": whether a change is of an object that the message excludes.
 fn is_excluded(changes: &[&Command], reading: &Reading) -> bool {
     let words = &reading.words;
-    let excluded = words.iter().enumerate().filter(|(_, word)| matches!(&***word, "except" | "besides" | "excluding"));
+    let excludes = |word: &str| matches!(word, "except" | "besides" | "excluding" | "keep" | "spare");
+    let excluded = words.iter().enumerate().filter(|(_, word)| excludes(word));
     let mut names =
-        excluded.flat_map(|(at, _)| words[at + 1..].iter().take(3)).filter(|word| reading.names.contains(word));
+        excluded.flat_map(|(at, _)| words[at + 1..].iter().take(2)).filter(|word| reading.names.contains(word));
     names.any(|name| changes.iter().any(|command| command.name.as_ref() == Some(name)))
+}
+
+/// Whether a message says "in" before a namespace in which none of the changes is.
+fn is_elsewhere(changes: &[&Command], reading: &Reading, conversation: &Conversation) -> bool {
+    let named: Vec<&String> = reading
+        .words
+        .windows(2)
+        .filter(|pair| pair[0] == "in" && conversation.namespaces.contains(&pair[1]))
+        .map(|pair| &pair[1])
+        .collect();
+    let [place] = named[..] else { return false };
+    let has_source = changes.iter().any(|command| matches!(command.verb, Verb::SetImage | Verb::Apply));
+    let is_there = |command: &&Command| {
+        command.namespace.as_ref().is_none_or(|namespace| namespace == place || namespace.is_empty())
+    };
+    !has_source
+        && !reading.remarks_on_namespace()
+        && !reading.has_any(&["like", "as", "than"])
+        && !changes.iter().any(is_there)
 }
 
 /// Whether nothing in a description contradicts that the object of a command is meant.
@@ -184,7 +207,8 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
         Found::Several(objects) => objects.iter().any(|object| is_same(object) || is_part(object)),
         Found::None => false,
     };
-    if description.age.is_some() || description.is_opposite || description.asked_for.is_some() {
+    let counts_some = description.position.is_some() && !description.words.is_empty();
+    if counts_some || description.age.is_some() || description.is_opposite || description.asked_for.is_some() {
         return is_meant(refer::described(conversation, description, lexicon));
     }
     // A state that the conversation shows must be that of the object.
@@ -204,4 +228,76 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
         && description.words.iter().all(fits)
         && description.place.as_ref().is_none_or(|place| *place == own.namespace)
         && !description.without.iter().any(|word| refer::fit_of(&own, word, lexicon).is_some_and(|fit| fit < 2))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Outcome;
+    use crate::conversation::{Exchange, Step};
+
+    fn pod(name: &str, owner: &str, restarts: u64, node: &str) -> ObjectSummary {
+        ObjectSummary {
+            kind: "pods".to_owned(),
+            name: name.to_owned(),
+            namespace: "shop".to_owned(),
+            owner: Some(("deployments".to_owned(), owner.to_owned())),
+            restarts: Some(restarts),
+            state: "Running".to_owned(),
+            node: node.to_owned(),
+            ..ObjectSummary::default()
+        }
+    }
+
+    fn listed(objects: Vec<ObjectSummary>) -> Conversation {
+        let command = Command { kind: Some("pods".to_owned()), ..Command::new(Verb::Get) };
+        let outcome = Outcome { command: command.clone(), text: String::new(), objects };
+        let step = Step { command, outcome: Some(outcome), error: None };
+        Conversation {
+            earlier: vec![Exchange { said: "list pods in shop".to_owned(), steps: vec![step], ..Exchange::default() }],
+            namespaces: vec!["shop".to_owned(), "blue".to_owned()],
+            mentioned: Some(Vec::new()),
+            ..Conversation::default()
+        }
+    }
+
+    fn pods() -> Conversation {
+        listed(vec![
+            pod("cart-1", "cart", 3, "node-a"),
+            pod("cart-2", "cart", 14, "node-b"),
+            pod("web-1", "web", 3, "node-b"),
+        ])
+    }
+
+    #[test]
+    fn a_description_is_replaced_by_the_name_of_the_only_object_that_fits() {
+        let named = |message: &str| with_names(message, &pods());
+        assert_eq!(
+            named("delete the cart pod with 3 restarts, please").as_deref(),
+            Some("delete pod cart-1 in shop, please")
+        );
+        assert_eq!(named("logs of the cart one on node-b").as_deref(), Some("logs of pod cart-2 in shop"));
+        assert_eq!(named("describe the one that's not a cart").as_deref(), Some("describe pod web-1 in shop"));
+        assert_eq!(named("restart whichever has 14 restarts").as_deref(), Some("restart pod cart-2 in shop"));
+        // Two fit, none fits, or the description rules something out.
+        assert_eq!(named("delete the other cart pod"), None);
+        assert_eq!(named("delete the cart one on node-c"), None);
+        assert_eq!(named("not the cart one on node-b"), None);
+    }
+
+    #[test]
+    fn a_change_is_not_requested_for_an_object_that_the_words_do_not_describe() {
+        let delete = |message: &str, name: &str| {
+            let command = Command::new(Verb::Delete).on("pods", name, Some("shop"));
+            matches!(checked(Next::Run(vec![command]), message, &pods()), Next::Run(_))
+        };
+        assert!(delete("delete the cart pod with 3 restarts", "cart-1"));
+        assert!(!delete("delete the cart pod with 3 restarts", "cart-2"));
+        assert!(!delete("delete the cart pod on node-b", "cart-1"));
+        assert!(!delete("delete the biggest cart pod", "cart-1"));
+        assert!(!delete("delete the two you showed", "cart-1"));
+        assert!(!delete("delete the web pod in blue", "web-1"));
+        assert!(!delete("delete it, keep cart-1", "cart-1"));
+        assert!(delete("delete it", "cart-1"));
+    }
 }

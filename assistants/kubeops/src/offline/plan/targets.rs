@@ -141,6 +141,13 @@ impl Planner<'_> {
         if let Some(twin) = self.twin_in_place(verb) {
             return self.found(Found::One(twin), verb);
         }
+        // "Restart that one", after a list of several pods of one workload.
+        let points = is_change && reading.kind.is_none() && (reading.says("that one") || reading.says("this one"));
+        let listed = self.conversation.earlier.last().map(refer::subjects).unwrap_or_default();
+        let owner = listed.first().and_then(|object| object.owner.clone());
+        if points && listed.len() > 1 && owner.is_some() && listed.iter().all(|object| object.owner == owner) {
+            return Targets::Then(reply(answers::ask_which(&listed)));
+        }
         // "Staging is fine, restart it": the namespace of a remark does not say which object is meant.
         let place = reading.namespace.as_deref().filter(|_| !is_change || !reading.remarks_on_namespace());
         let found = match refer::focus(self.conversation, verb, reading.kind.as_deref(), place) {
@@ -475,6 +482,10 @@ impl Planner<'_> {
                 // "Scale both", after a list of two and looks at single ones.
                 if all.len() < 2 && (self.reading.refers_to_two() || verb.is_read()) {
                     all = refer::pair_with(self.conversation, &object, verb);
+                }
+                // In the order in which they were spoken of.
+                if verb.is_read() {
+                    all.reverse();
                 }
                 // "The two": the same name in the namespaces that were spoken of.
                 if all.len() < 2 {

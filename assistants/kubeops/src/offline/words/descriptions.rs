@@ -365,7 +365,9 @@ fn clause_end(words: &Words<'_>, start: usize) -> usize {
     while at < words.raw.len() && at - start < MAX_CLAUSE {
         // "The one with 4 replicas down to 2".
         let is_direction = matches!(words.word(at), "down" | "up" | "back") && words.word(at + 1) == "to";
-        if at > start && (is_direction || words.word(at) == "to") {
+        // "The one I wanted to scale".
+        let is_wish = at > start && matches!(words.word(at - 1), "wanted" | "tried" | "meant" | "you");
+        if at > start && (is_direction || words.word(at) == "to" && !is_wish) {
             return at;
         }
         if at > start

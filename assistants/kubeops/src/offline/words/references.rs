@@ -191,6 +191,9 @@ impl Reading {
         if self.says("last one") || self.says("bottom one") || self.says("last pod") {
             self.pick = Some(Pick::Last);
         }
+        if self.pick.is_none() && self.has("one") && (self.says("in between") || self.says("between those")) {
+            self.pick = Some(Pick::Middle);
+        }
         // "The first and the last".
         let ends_with_last = self.words.ends_with(&["the".to_owned(), "last".to_owned()]);
         match self.pick {

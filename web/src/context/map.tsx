@@ -40,8 +40,9 @@ export function useMessages(thread: string): Messages {
   };
 }
 
-export function fateName(fate: Fate): string {
-  return t(`fate_${fate}` as Key);
+/** Names the fate of a number of messages. */
+export function fateName(fate: Fate, count = 1): string {
+  return t(`fate_${fate}` as Key, { count });
 }
 
 export function whyText(why: FateReason | undefined): string {
@@ -78,7 +79,7 @@ export function FateMap({ report, thread, messages, changed }: { report: Report;
           <li key={fate}>
             <button type="button" aria-pressed={only === fate} onClick={() => setOnly(only === fate ? null : fate)}>
               <span class={`swatch fate ${fate}`} aria-hidden="true" />
-              <b>{number(counts[fate] ?? 0)}</b> {fateName(fate)}
+              <b>{number(counts[fate] ?? 0)}</b> {fateName(fate, counts[fate])}
             </button>
           </li>
         ))}
@@ -120,7 +121,7 @@ function isChanged({ first, last }: Cell, changed: Set<number>): boolean {
 
 function cellLabel(cell: Cell): string {
   if (cell.first !== cell.last) {
-    const parts = FATES.flatMap((fate) => (cell.counts[fate] ? [`${number(cell.counts[fate])} ${fateName(fate)}`] : []));
+    const parts = FATES.flatMap((fate) => (cell.counts[fate] ? [`${number(cell.counts[fate])} ${fateName(fate, cell.counts[fate])}`] : []));
     return `#${cell.first}–${cell.last}: ${parts.join(", ")}`;
   }
   const tokens = cell.tokens > 0 ? `, ${t("n_tokens", { count: cell.tokens })}` : "";

@@ -11,6 +11,8 @@ describe("the UI strings", () => {
   });
 
   it("choose between two forms by number", () => {
+    expect(format(es.fate_summarised, { count: 1 })).toBe("resumido");
+    expect(format(es.fate_summarised, { count: 2 })).toBe("resumidos");
     expect(format("{count|1 message|{count} messages} of {name}", { count: 1, name: "Ana" })).toBe("1 message of Ana");
     expect(format("{count|1 message|{count} messages}", { count: 3 })).toBe("3 messages");
     expect(format("{name}", { name: "{count}" })).toBe("{count}");

@@ -86,6 +86,8 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         || is_other
         || has_verb
         || reading.asks()
+        // "Same question for web".
+        || reading.has_any(&["question", "questions"])
         || command.verb == Verb::Apply
     {
         return None;

@@ -121,6 +121,14 @@ fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<
         }
         at += 1;
     };
+    // "The us basket up to ...": the noun is the last word that is a name.
+    while noun.is_none()
+        && found.words.len() > 1
+        && found.words.last().is_some_and(|last| words.word(at - 1) == last && !is_name_of(last, lexicon))
+    {
+        found.words.pop();
+        at -= 1;
+    }
     let end = match noun {
         Some(noun) => {
             found.is_possessive = matches!(&*clean(words.raw[noun]).to_lowercase(), "one's" | "one’s");

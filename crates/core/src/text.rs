@@ -296,7 +296,7 @@ mod tests {
         ] {
             assert_eq!(words(text), segmented_words(text), "{text}");
         }
-        // Every pair of characters of the scripts in which words are joined or separated in special ways.
+        // Every three characters of the scripts in which words are joined or separated in special ways.
         let samples = [
             'a', 'ñ', 'ſ', 'ƀ', 'Ж', 'א', 'ا', 'ก', '東', 'ひ', 'カ', 'ー', '1', '²', '½', 'ª', 'Ⓜ', 'ि', '१', '_',
             '.', '\'', '-', '\u{301}', '\u{200d}', '\u{ad}', '🇪', '👍',

@@ -43,8 +43,6 @@ pub(super) fn with_image(message: &str, conversation: &Conversation) -> Option<S
         },
         Source::Place(place) => ObjectSummary { namespace: place, ..target.clone() },
     };
-    let is_same =
-        |one: &ObjectSummary, other: &ObjectSummary| one.name == other.name && one.namespace == other.namespace;
     if is_same(&target, &from) {
         return None;
     }

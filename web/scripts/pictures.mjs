@@ -5,9 +5,11 @@
  *     npm run pictures -- context               only views whose name contains a word
  *     npm run pictures -- docs                  only those of the documentation, into docs/pictures
  */
-import { mkdir } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { board, journal, launch, serve } from "../tests/browser/harness.mjs";
+import { board, journal, launch, serve, tesis } from "../tests/browser/harness.mjs";
 
 const FOLDER = fileURLToPath(new URL("../pictures/", import.meta.url));
 const DOCS_FOLDER = fileURLToPath(new URL("../../docs/pictures/", import.meta.url));
@@ -19,9 +21,11 @@ const DOCS = new Map([
 ]);
 const isForDocs = process.argv[2] === "docs";
 const only = isForDocs ? "" : (process.argv[2] ?? "");
+/** The offline page is built with `cargo xtask web --offline`. */
+const hasOffline = existsSync(fileURLToPath(new URL("../dist/offline/index.html", import.meta.url)));
 const SIZES = { wide: { width: 1440, height: 900 }, narrow: { width: 390, height: 844 } };
 
-const served = await serve();
+const served = await serve({}, { withCluster: true });
 const browser = await launch();
 try {
   await mkdir(isForDocs ? DOCS_FOLDER : FOLDER, { recursive: true });
@@ -39,10 +43,21 @@ try {
   const subway = (await served.call("POST", "v1/threads", { metadata: { assistant: "subway" } })).id;
   await ask("subway", "How do I get from Bedford Av to Columbus Circle?", subway);
   const documents = (await served.call("POST", "v1/threads", { metadata: { assistant: "subway" } })).id;
+  const corpus = join(served.folder, "tesis.jsonl");
+  await writeFile(corpus, tesis());
+  await served.run("tesis", "import", corpus);
+  const law = (await served.call("POST", "v1/threads", { metadata: { assistant: "tesis" } })).id;
+  await ask("tesis", "¿Qué es la usucapión?", law);
+  const operations = (await served.call("POST", "v1/threads", { metadata: { assistant: "kubeops" } })).id;
+  await ask("kubeops", "is anything crashing in prod?", operations);
+  await ask("kubeops", "scale the web deployment in prod to 5", operations);
   const views = {
     "chat-new": "#/chat",
     chat: `#/chat/${thread}`,
     "chat-approval": `#/chat/${gardener}`,
+    "chat-law": `#/chat/${law}`,
+    "chat-source": `#/chat/${law}`,
+    "chat-operations": `#/chat/${operations}`,
     "chat-tools": `#/chat/${london}`,
     "chat-map": `#/chat/${london}`,
     "chat-map-large": `#/chat/${subway}`,
@@ -60,6 +75,7 @@ try {
     "assistants-network": "#/assistants/underground",
     "assistants-line": "#/assistants/subway",
     analytics: "#/analytics",
+    ...(hasOffline ? { "offline-chat": "offline/#/chat", "offline-search": "offline/#/threads" } : {}),
   };
   for (const [theme, colorScheme] of /** @type {const} */ ([["day", "light"], ["night", "dark"]])) {
     for (const [size, viewport] of Object.entries(SIZES)) {
@@ -76,7 +92,7 @@ try {
         await page.goto(served.url + address);
         await page.waitForSelector(".chat .composer, .page .panel, .page .tiles, .threads-view, .graph");
         if (name === "context-compare") {
-          await page.getByRole("button", { name: "Compare policies" }).click();
+          await page.locator("label + button[aria-pressed]").click();
           // A narrow window shows one policy at a time.
           await page.waitForSelector(".columns.two .column-view:nth-child(2) .fate-map", { state: "attached" });
         }
@@ -86,8 +102,19 @@ try {
         }
         if (name.startsWith("chat-map")) await page.waitForSelector(".map-stretch");
         if (name === "chat-map-large") {
-          await page.getByRole("button", { name: "Enlarge the map" }).click();
+          await page.locator(".map figcaption .icon-button").last().click();
           await page.waitForSelector("dialog .map-stretch");
+        }
+        if (name === "offline-chat") {
+          await page.locator(".composer textarea").fill("Remember that the tent is in the cellar.");
+          await page.locator(".composer textarea").press("Enter");
+          await page.waitForSelector(".message.assistant");
+          // The engine of a debug build is slow.
+          await page.waitForTimeout(2500);
+        }
+        if (name === "chat-source") {
+          await page.locator(".sources button").first().click();
+          await page.waitForSelector("dialog .passage");
         }
         if (name === "chat-attachments") {
           const file = (/** @type {string} */ file, /** @type {string} */ mimeType) => ({ name: file, mimeType, buffer: Buffer.from("The boathouse opens at nine.") });

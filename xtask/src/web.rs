@@ -20,8 +20,10 @@ const NODE: (u32, u32) = (20, 19);
 const CHROMIUM: &str = "chromium";
 /// The program that creates databases for the tests of the page on PostgreSQL.
 const DATABASES: &str = "databases";
+/// The example that starts a simulated Kubernetes cluster.
+const CLUSTER: &str = "cluster";
 /// The tests of the page that use the store, which run on SQLite and on PostgreSQL.
-const STORE_TESTS: [&str; 4] = ["journeys", "attachments", "hostile", "origins"];
+const STORE_TESTS: [&str; 5] = ["journeys", "assistants", "attachments", "hostile", "origins"];
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -69,11 +71,13 @@ pub(crate) fn check(workspace: &Workspace, build_program: &[&str]) -> Result<Opt
     build(workspace)?;
     npm(workspace, &["run", "--silent", "size"])?;
     cargo::run(cargo::command().args(build_program))?;
-    let document = Command::new(program(workspace)).args(["serve", "--openapi"]).stderr(Stdio::inherit()).output();
-    let document = document.context("cannot run the program")?;
-    ensure!(document.status.success(), "`threadkeep serve --openapi` failed");
-    fs::write(workspace.target_directory.join("openapi.json"), document.stdout).context("cannot write the document")?;
-    for script in ["types", "check", "lint", "test"] {
+    let printed = Command::new(program(workspace)).args(["serve", "--openapi"]).stderr(Stdio::inherit()).output();
+    let printed = printed.context("cannot run the program")?;
+    ensure!(printed.status.success(), "`threadkeep serve --openapi` failed");
+    let document = workspace.target_directory.join("openapi.json");
+    fs::write(&document, printed.stdout).context("cannot write the document")?;
+    npm(workspace, &["run", "--silent", "types", "--", &document.display().to_string()])?;
+    for script in ["check", "lint", "test"] {
         npm(workspace, &["run", "--silent", script])?;
     }
     Ok(None)
@@ -85,6 +89,7 @@ pub(crate) fn check_in_browser(workspace: &Workspace) -> Result<Option<String>> 
     if let Some(reason) = ensure_browser(workspace) {
         return Ok(Some(reason));
     }
+    cargo::run(cargo::command().args(["build", "--workspace", "--locked", "--example", CLUSTER]))?;
     let report = workspace.target_directory.join("browser-tests.json");
     let output = format!("--outputFile.json={}", report.display());
     let arguments = ["run", "--silent", "browser", "--", "--reporter=default", "--reporter=json", &output];

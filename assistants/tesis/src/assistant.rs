@@ -8,13 +8,14 @@ use threadkeep::agent::{
     TurnPreparation, TurnReport,
 };
 use threadkeep::{
-    Assistant, Bound, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MessageQuery, Role,
-    SummaryPolicy, Turn, Value,
+    AgentError, Assistant, Bound, ChatModel, ContextPolicy, Definition, Embedder, JsonText, Map, Memory, MemoryError,
+    MessageQuery, Role, Scope, SummaryPolicy, Turn, Value,
 };
 
 use crate::Corpus;
 use crate::briefing::INSTRUCTIONS;
 use crate::graph::{QUESTION_SEQ, UNDERSTAND, UnderstandInput, tesis_graph};
+use crate::history::source_key;
 use crate::offline::OfflineTesis;
 use crate::plan::Deciders;
 use crate::tool::Searcher;
@@ -42,6 +43,7 @@ pub struct TesisOptions {
 #[derive(Clone, Debug)]
 pub struct TesisAssistant {
     definition: Definition,
+    corpus: Corpus,
     /// The name of the embedding model, which determines its price.
     embedding_model: Option<String>,
 }
@@ -56,7 +58,7 @@ impl TesisAssistant {
         let searcher = Searcher::new(corpus.clone(), options.embedder);
         let mut definition = Definition::new(NAME, model)
             .with_graph(tesis_graph())
-            .with_activity(understand(memory.clone(), corpus, deciders))
+            .with_activity(understand(memory.clone(), corpus.clone(), deciders))
             .with_tool(tool::search(&searcher))
             .with_tool(tool::compare(&searcher));
         definition.description = ABOUT.to_owned();
@@ -64,7 +66,7 @@ impl TesisAssistant {
             ContextPolicy { window: Some(WINDOW), summary: Some(SummaryPolicy::default()), ..ContextPolicy::default() };
         definition.temperature = Some(TEMPERATURE);
         definition.store_user_message = StoreUserMessage::WithAnswer;
-        Self { definition: definition.with_instructions(INSTRUCTIONS), embedding_model }
+        Self { definition: definition.with_instructions(INSTRUCTIONS), corpus, embedding_model }
     }
 }
 
@@ -105,6 +107,12 @@ impl Assistant for TesisAssistant {
 
     fn report(&self, question: &str, turn: &Turn) -> TurnReport {
         report::report(question, turn, self.embedding_model.as_deref())
+    }
+
+    async fn source_text(&self, scope: &Scope, kind: &str, id: &str) -> Result<Option<String>, AgentError> {
+        let Some(key) = source_key(kind, id) else { return Ok(None) };
+        let found = self.corpus.by_key(scope, &[key]).await.map_err(MemoryError::from)?;
+        Ok(found.first().map(|item| item.text().to_owned()))
     }
 
     fn failure_reply(&self, failure: &Failure) -> String {

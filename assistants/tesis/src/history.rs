@@ -94,9 +94,14 @@ fn registro(source: &Source) -> Option<i64> {
 
 /// Returns the key of a source in the corpus; `None` if it is not from the corpus.
 pub(crate) fn key(source: &Source) -> Option<String> {
-    match source.kind.as_str() {
-        "tesis" => Some(format!("tesis:{}", source.id)),
-        "articulo" | "documento" => Some(source.id.clone()),
+    source_key(&source.kind, &source.id)
+}
+
+/// Returns the key of a source in the corpus by its kind and id; `None` if it is not from the corpus.
+pub(crate) fn source_key(kind: &str, id: &str) -> Option<String> {
+    match kind {
+        "tesis" => Some(format!("tesis:{id}")),
+        "articulo" | "documento" => Some(id.to_owned()),
         _ => None,
     }
 }

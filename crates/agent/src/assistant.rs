@@ -13,7 +13,7 @@ use threadkeep_core::{
 use threadkeep_graph::{AnyGraph, Failure};
 use threadkeep_memory::Memory;
 
-use crate::{Activity, NoticeSource, Turn, TurnReport, tool_loop};
+use crate::{Activity, NoticeSource, Result, Turn, TurnReport, tool_loop};
 
 /// An assistant: its definition, and its behaviour outside its graph.
 ///
@@ -39,6 +39,16 @@ pub trait Assistant: Portable + std::fmt::Debug {
     fn model_named(&self, name: &str) -> Option<Arc<dyn ChatModel>> {
         let model = &self.definition().model;
         (model.name() == name).then(|| Arc::clone(model))
+    }
+
+    /// Returns the text of a source that an answer cites, by the source's kind and id; `None` if the assistant's own collection does not
+    /// contain it. Messages and passages of documents are not part of such a collection.
+    ///
+    /// # Errors
+    /// The collection cannot be read.
+    async fn source_text(&self, scope: &Scope, kind: &str, id: &str) -> Result<Option<String>> {
+        let _ = (scope, kind, id);
+        Ok(None)
     }
 
     /// Returns the reply to the user for a failed turn.

@@ -96,6 +96,7 @@ pub(crate) fn door() -> Door {
         .route(READ, || routes!(agents::list::list))
         .route(READ, || routes!(agents::get::get))
         .route(READ, || routes!(agents::map::map))
+        .route(READ, || routes!(agents::source::source))
         .route(WRITE.without_time_limit(), || routes!(agents::ask::ask))
         .route(WRITE.without_time_limit(), || routes!(agents::run::run))
         .route(READ, || routes!(turns::get::get))

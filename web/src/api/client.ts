@@ -79,6 +79,8 @@ export interface Client {
   agent(name: string): Promise<AgentDetail>;
   /** The network that an assistant's answers are about. */
   networkMap(agent: string): Promise<NetworkMap>;
+  /** The text of a source from an assistant's own collection; `null` if it is not there. */
+  sourceText(agent: string, kind: string, id: string): Promise<string | null>;
 
   threads(after?: string, limit?: number): Promise<ThreadPage>;
   thread(id: string, signal?: AbortSignal): Promise<Thread>;

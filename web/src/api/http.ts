@@ -115,6 +115,16 @@ export class HttpClient implements Client {
     return this.json(`v1/agents/${encodeURIComponent(agent)}/map`, { cache: "no-cache" });
   }
 
+  async sourceText(agent: string, kind: string, id: string): Promise<string | null> {
+    const query = new URLSearchParams({ kind, id });
+    try {
+      return (await this.json<{ text: string }>(`v1/agents/${encodeURIComponent(agent)}/source?${query.toString()}`)).text;
+    } catch (error) {
+      if (error instanceof ApiError && error.status === 404) return null;
+      throw error;
+    }
+  }
+
   threads(after?: string, limit = 50): Promise<ThreadPage> {
     const query = new URLSearchParams({ limit: String(limit), ...(after ? { after } : {}) });
     return this.json(`v1/threads?${query.toString()}`);

@@ -60,6 +60,11 @@ export class OfflineClient implements Client {
     return Promise.reject(new ApiError("This assistant has no map.", 404, "no_map"));
   }
 
+  /** The assistant of this engine has no collection of its own. */
+  sourceText(): Promise<string | null> {
+    return Promise.resolve(null);
+  }
+
   threads(after?: string, limit = 50): Promise<ThreadPage> {
     return call(() => this.engine.threads(after, limit));
   }

@@ -4,22 +4,34 @@ import type { Approval } from "../api/types";
 import { may } from "../app/session";
 import { dateTime, duration, t } from "../i18n";
 import type { Key } from "../i18n";
-import { visibleLine } from "../text/visible";
+import { heading, visibleLine } from "../text/visible";
 import { pretty } from "../ui/controls";
 import { Icon } from "../ui/icons";
 
+/** The lines of a preview that are shown: the request, and what it would change. */
+const MAX_CHANGES = 100;
+
 export type Decide = (approval: Approval, decision: "approve" | "deny", reason: string) => void;
 
-/** Says in words what a call would do: its preview if it has one, otherwise the name of the tool and its arguments. */
-export function requestOf({ tool, arguments: args, preview }: Pick<Approval, "tool" | "arguments" | "preview">): string {
-  if (preview && !preview.startsWith(`${tool}(`)) return visibleLine(preview, 4000);
+type Requested = Pick<Approval, "tool" | "arguments" | "preview">;
+
+/** Returns the lines of a call's preview; none if the preview only repeats the call. */
+function previewOf({ tool, preview }: Requested): string[] {
+  return preview && !preview.startsWith(`${tool}(`) ? preview.split("\n").filter((line) => line.trim() !== "") : [];
+}
+
+/** Says in words what a call would do: the first line of its preview if it has one, otherwise the name of the tool and its arguments. */
+export function requestOf(requested: Requested): string {
+  const { tool, arguments: args } = requested;
+  const [line] = previewOf(requested);
+  if (line !== undefined) return visibleLine(line, 4000);
   const given = (args as Record<string, unknown> | null) ?? {};
   const { name, value, ...others } = given;
   // A tool that sets something names it and gives its value.
   const pairs = Object.entries(name !== undefined && value !== undefined ? { [pretty(name)]: value, ...others } : given);
-  const words = tool.replaceAll("_", " ").trim();
+  const words = heading(tool);
   const list = pairs.map(([key, member]) => `${key} = ${typeof member === "string" ? member : JSON.stringify(member)}`).join(", ");
-  return visibleLine(`${words.charAt(0).toUpperCase()}${words.slice(1)}${list && `: ${list}`}`, 4000);
+  return visibleLine(`${words}${list && `: ${list}`}`, 4000);
 }
 
 export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approval; isBusy: boolean; onDecide: Decide }) {
@@ -28,16 +40,25 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
   const remaining = useRemaining(approval);
   const isOpen = approval.state === "pending" && remaining > 0;
   const state = approval.state === "pending" && remaining <= 0 ? "expired" : approval.state;
+  const changes = previewOf(approval).slice(1, MAX_CHANGES);
   return (
     <section class={`approval ${state}`} aria-label={t("approval_of", { tool: visibleLine(approval.tool) })}>
       <header>
         <Icon name="key" />
         <b>
           {requestOf(approval)}
-          {isOpen && "?"}
+          {/* A preview may be a command, to which a question mark would seem to belong. */}
+          {isOpen && previewOf(approval).length === 0 && "?"}
         </b>
         {!isOpen && <span class="badge">{t(`approval_${state}` as Key)}</span>}
       </header>
+      {changes.length > 0 && (
+        <ul class="changes" aria-label={t("would_change")}>
+          {changes.map((line, index) => (
+            <li key={index}>{visibleLine(line, 1000)}</li>
+          ))}
+        </ul>
+      )}
       <details>
         <summary>{t("exact_call")}</summary>
         <pre tabIndex={0}>

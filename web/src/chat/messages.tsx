@@ -66,7 +66,7 @@ export function MessageItem(props: {
               <Markdown text={item.reasoning} />
             </details>
           )}
-          {approvals.length > 0 ? <p class="note">{t("asks_for_decision")}</p> : <Answer text={item.text} sources={message.sources ?? []} question={question} />}
+          {approvals.length > 0 ? <p class="note">{t("asks_for_decision")}</p> : <Answer text={item.text} sources={message.sources ?? []} question={question} agent={actions.agent} />}
           {approvals.map((approval) => (
             <ApprovalCard key={approval.id} approval={approval} isBusy={props.isBusy} onDecide={props.onDecide} />
           ))}
@@ -149,7 +149,7 @@ function CommonActions({ message, text, actions }: { message: Message; text: str
   );
 }
 
-function Answer({ text, sources, question }: { text: string; sources: Source[]; question: string }) {
+function Answer({ text, sources, question, agent }: { text: string; sources: Source[]; question: string; agent: string }) {
   const [open, setOpen] = useState<Source | null>(null);
   const numbered = new Map<number, Source>();
   sources.forEach((source, index) => {
@@ -191,7 +191,7 @@ function Answer({ text, sources, question }: { text: string; sources: Source[]; 
           ))}
         </ul>
       )}
-      {open && <SourceDialog source={open} question={question} onClose={() => setOpen(null)} />}
+      {open && <SourceDialog source={open} question={question} agent={agent} onClose={() => setOpen(null)} />}
     </>
   );
 }

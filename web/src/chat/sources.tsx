@@ -4,9 +4,10 @@ import type { Source } from "../api/types";
 import { chatWith, formatRoute } from "../app/router";
 import { client, messageOf } from "../app/session";
 import { day, number, t } from "../i18n";
+import type { Key } from "../i18n";
 import { Markdown } from "../text/markdown";
 import { safeUrl } from "../text/url";
-import { visibleLine } from "../text/visible";
+import { heading, visibleLine } from "../text/visible";
 import { Dialog, Loading, Problem, pretty } from "../ui/controls";
 
 const MAX_PASSAGES = 100;
@@ -50,21 +51,21 @@ function isSame(one: Source, other: Source): boolean {
 
 type Passage = { state: "loading" } | { state: "none" } | { state: "found"; text: string } | { state: "failed"; problem: string };
 
-export function SourceDialog({ source, question, onClose }: { source: Source; question: string; onClose: () => void }) {
+export function SourceDialog({ source, question, agent, onClose }: { source: Source; question: string; agent: string; onClose: () => void }) {
   const fields = (source.fields ?? {}) as Record<string, unknown>;
   const [passage, setPassage] = useState<Passage>({ state: "loading" });
   const thread = typeof fields["thread"] === "string" ? fields["thread"] : null;
   const seq = typeof fields["seq"] === "number" ? fields["seq"] : null;
   useEffect(() => {
     let isCurrent = true;
-    passageOf(source, thread, seq, question).then(
+    passageOf(source, thread, seq, question, agent).then(
       (text) => isCurrent && setPassage(text === null ? { state: "none" } : { state: "found", text }),
       (error: unknown) => isCurrent && setPassage({ state: "failed", problem: messageOf(error) }),
     );
     return () => {
       isCurrent = false;
     };
-  }, [source, thread, seq, question]);
+  }, [source, thread, seq, question, agent]);
   const shown = Object.entries(fields).filter(([name]) => !["thread", "seq", "cited_as", "text"].includes(name));
   return (
     <Dialog title={sourceTitle(source)} onClose={onClose} wide>
@@ -108,7 +109,7 @@ function Field({ name, value }: { name: string; value: unknown }) {
   const href = typeof value === "string" ? safeUrl(value) : null;
   return (
     <>
-      <dt>{visibleLine(name)}</dt>
+      <dt>{visibleLine(fieldName(name))}</dt>
       <dd>
         {href === null ? (
           visibleLine(pretty(value), 2000)
@@ -122,12 +123,20 @@ function Field({ name, value }: { name: string; value: unknown }) {
   );
 }
 
+/** The fields of legal sources, whose names are Spanish words. */
+const FIELDS: Record<string, Key> = { tipo_tesis: "field_type", epoca: "field_epoca", anio: "field_year", clave: "field_clave" };
+
+function fieldName(name: string): string {
+  const key = FIELDS[name];
+  return key ? t(key) : heading(name);
+}
+
 /** Returns the cited text; `null` if it is no longer available. */
-async function passageOf(source: Source, thread: string | null, seq: number | null, question: string): Promise<string | null> {
+async function passageOf(source: Source, thread: string | null, seq: number | null, question: string, agent: string): Promise<string | null> {
   const fields = (source.fields ?? {}) as Record<string, unknown>;
   if (typeof fields["text"] === "string") return fields["text"];
   if (thread !== null && seq !== null) return (await client.message(thread, seq)).text;
-  if (source.kind !== "document") return null;
+  if (source.kind !== "document") return client.sourceText(agent, source.kind, source.id);
   const found = await client.passages(question || (source.title ?? ""), MAX_PASSAGES);
   return found.find(({ title }) => title === source.title)?.text ?? null;
 }

@@ -41,7 +41,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
             coming.length > 0 && (
               <li key={`${line} ${towards}`}>
                 <p class="strip-head">
-                  <LineBadge name={known?.label ?? line} colour={colour} /> <span>{visibleLine(towards, 60)}</span>
+                  <LineBadge name={known?.label ?? line} colour={colour} /> <span>→ {visibleLine(towards, 60)}</span>
                 </p>
                 <div class={`strip${isTall ? " tall" : isStationCovered(placed, width) ? " covered" : ""}`} style={colours(colour)}>
                   <ol>

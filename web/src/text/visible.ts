@@ -10,3 +10,9 @@ export function visibleLine(text: string, maxCharacters = 300): string {
   const characters = Array.from(line);
   return characters.length > maxCharacters ? characters.slice(0, maxCharacters - 1).join("") + "…" : line;
 }
+
+/** Returns a name of the API as a heading: `tipo_tesis` as "Tipo tesis". */
+export function heading(name: string): string {
+  const words = name.replaceAll("_", " ").trim();
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}

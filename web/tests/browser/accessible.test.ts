@@ -1,9 +1,10 @@
 /** Every view in both themes, narrow and wide: axe finds no violation, and nothing is wider than the window. */
-import { readFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { board, citing, journal, launch, serve } from "./harness.mjs";
+import { board, citing, journal, launch, serve, tesis } from "./harness.mjs";
 import type { Served } from "./harness.mjs";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -15,7 +16,7 @@ let source: string;
 let views: Record<string, { address: string; ready: string; then?: (page: Page) => Promise<void> }>;
 
 beforeAll(async () => {
-  [served, browser, source] = await Promise.all([serve(), launch(), readFile(AXE, "utf8")]);
+  [served, browser, source] = await Promise.all([serve({}, { withCluster: true }), launch(), readFile(AXE, "utf8")]);
   const create = async (body: unknown) => ((await served.call("POST", "v1/threads", body)) as { id: string }).id;
   const ask = async (agent: string, text: string, to: string) =>
     ((await served.call("POST", `v1/agents/${agent}/turns`, { text, thread: to })) as { turn: string }).turn;
@@ -33,6 +34,13 @@ beforeAll(async () => {
   const sum = await ask("general", "What is 17 * 23?", sums);
   const cited = await create({ title: "Sources" });
   await served.call("POST", `v1/threads/${cited}/messages`, { messages: [{ role: "user", text: "Who is allergic?" }, citing()] });
+  const corpus = join(served.folder, "tesis.jsonl");
+  await writeFile(corpus, tesis());
+  await served.run("tesis", "import", corpus);
+  const law = await create({ metadata: { assistant: "tesis" } });
+  await ask("tesis", "¿Qué es la usucapión?", law);
+  const operations = await create({ metadata: { assistant: "kubeops" } });
+  await ask("kubeops", "scale the web deployment in prod to 5", operations);
   const question = encodeURIComponent("Who is allergic to nuts?");
   views = {
     "new chat": { address: "#/chat", ready: ".agent-cards" },
@@ -53,6 +61,15 @@ beforeAll(async () => {
         await page.locator("details.call summary").first().click();
       },
     },
+    "a source of the law": {
+      address: `#/chat/${law}`,
+      ready: ".sources",
+      then: async (page) => {
+        await page.locator(".sources button").first().click();
+        await page.locator("dialog .passage").waitFor();
+      },
+    },
+    "approval with changes": { address: `#/chat/${operations}`, ready: ".approval .changes" },
     approval: { address: `#/chat/${seats}`, ready: ".approval" },
     "map of a journey": { address: `#/chat/${route}`, ready: "figure.map .map-stretch" },
     "large map": {

@@ -2,13 +2,14 @@
  * Starts the real server and Debian's Chromium, for the user journeys and the screenshots. The store is SQLite, or PostgreSQL if
  * `THREADKEEP_PAGE_DATABASES` names a program that prints the URL of a new database for each line that it reads.
  */
-import { spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { existsSync } from "node:fs";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { chromium } from "playwright-core";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -18,6 +19,9 @@ const DATABASES = process.env["THREADKEEP_PAGE_DATABASES"];
 
 /** The program under test, which contains the page. */
 export const PROGRAM = process.env["THREADKEEP_PROGRAM"] ?? join(ROOT, "target/debug/threadkeep");
+/** The program that simulates a Kubernetes cluster, and the objects of the cluster. */
+const CLUSTER = process.env["THREADKEEP_PAGE_CLUSTER"] ?? join(ROOT, "target/debug/examples/cluster");
+const CLUSTER_OBJECTS = join(ROOT, "crates/cli/src/commands/slack/world");
 export const CHROMIUM = process.env["THREADKEEP_CHROMIUM"] ?? "/usr/bin/chromium";
 
 /** An assistant with a tool that needs approval. It answers offline. */
@@ -38,6 +42,7 @@ spec:
  * @property {() => Promise<void>} start Restarts the server, on the same port and store.
  * @property {() => Promise<void>} close
  * @property {(method: string, path: string, body?: unknown) => Promise<any>} call Calls the API.
+ * @property {(...options: string[]) => Promise<string>} run Runs the program with the server's store, and returns its output.
  */
 
 /** Creates an empty database and returns its URL. @type {(() => Promise<string>) | null} */
@@ -56,23 +61,48 @@ function startDatabases(program) {
 }
 
 /**
+ * Starts a simulated Kubernetes cluster, which ends with this process at the latest.
+ * @param {string} folder The folder for its kubeconfig.
+ */
+async function startCluster(folder) {
+  if (!existsSync(CLUSTER)) throw new Error(`${CLUSTER} is missing: run cargo build --package threadkeep-simulator --example cluster`);
+  const child = spawn(CLUSTER, [CLUSTER_OBJECTS, join(folder, "kubeconfig")], { stdio: ["pipe", "pipe", "inherit"] });
+  const { value, done } = await createInterface({ input: child.stdout })[Symbol.asyncIterator]().next();
+  if (done) throw new Error(`${CLUSTER} ended`);
+  return { kubeconfig: value, stop: () => child.stdin.end() };
+}
+
+/**
  * @param {Record<string, string>} [settings] Further environment variables of the server.
+ * @param {{ withCluster?: boolean }} [options] With a cluster, the server also has the Kubernetes assistant.
  * @returns {Promise<Served>}
  */
-export async function serve(settings = {}) {
+export async function serve(settings = {}, { withCluster = false } = {}) {
   if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: run cargo build`);
   const folder = await mkdtemp(join(tmpdir(), "threadkeep-page-"));
   await writeFile(join(folder, "gardener.yaml"), GARDENER);
   if (DATABASES !== undefined) createDatabase ??= startDatabases(DATABASES);
   const store = createDatabase === null ? `sqlite:${join(folder, "page.db")}` : await createDatabase();
+  const cluster = withCluster ? await startCluster(folder) : null;
+  const env = {
+    ...process.env,
+    THREADKEEP_TOKEN: TOKEN,
+    XDG_STATE_HOME: folder,
+    XDG_CONFIG_HOME: folder,
+    XDG_DATA_HOME: folder,
+    HOME: folder,
+    RUST_LOG: "warn",
+    ...(cluster ? { KUBECONFIG: cluster.kubeconfig } : {}),
+    ...settings,
+  };
   /** @type {import("node:child_process").ChildProcess | null} */
   let child = null;
   let listen = "127.0.0.1:0";
   const start = async () => {
     if (child !== null) return;
-    const assistants = ["general", "underground", "subway", "tesis", join(folder, "gardener.yaml")].flatMap((name) => ["--assistant", name]);
+    const names = ["general", "underground", "subway", "tesis", ...(cluster ? ["kubeops"] : []), join(folder, "gardener.yaml")];
+    const assistants = names.flatMap((name) => ["--assistant", name]);
     const options = ["--store", store, "--json", "serve", "--listen", listen, ...assistants];
-    const env = { ...process.env, THREADKEEP_TOKEN: TOKEN, XDG_STATE_HOME: folder, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder, HOME: folder, RUST_LOG: "warn", ...settings };
     const started = spawn(PROGRAM, options, { env, stdio: ["ignore", "pipe", "inherit"] });
     child = started;
     const line = await new Promise((resolve, reject) => {
@@ -106,8 +136,10 @@ export async function serve(settings = {}) {
     stop,
     close: async () => {
       await stop();
+      cluster?.stop();
       await rm(folder, { recursive: true, force: true });
     },
+    run: async (...options) => (await promisify(execFile)(PROGRAM, ["--store", store, ...options], { env })).stdout,
     call: async (method, path, body) => {
       const headers = { authorization: `Bearer ${TOKEN}`, ...(typeof body === "string" ? {} : { "content-type": "application/json" }) };
       const init = { method, headers, ...(body === undefined ? {} : { body: typeof body === "string" ? body : JSON.stringify(body) }) };
@@ -206,6 +238,26 @@ export function board(name = UNION_SQUARE, ageMinutes = 0) {
     { role: "tool", parts: [{ tool_result: { call_id: "b1", output: "Trains at 14 St-Union Sq" } }], data: { value }, created_at },
     { role: "assistant", text: `The next L to 8 Av leaves at ${arrivals[0]?.clock}.`, agent: "subway", created_at },
   ];
+}
+
+/** Records of invented tesis, as lines of JSON. */
+export function tesis() {
+  const record = (/** @type {number} */ id, /** @type {string} */ rubro, /** @type {string} */ texto) => ({
+    idTesis: id,
+    rubro,
+    texto,
+    epoca: "Undécima Época",
+    instancia: "Primera Sala",
+    tesis: `1a./J. ${id % 1000}/2022 (11a.)`,
+    tipoTesis: "Jurisprudencia",
+    anio: 2022,
+  });
+  const records = [
+    record(9_100_021, "USUCAPIÓN. LA POSESIÓN DEBE SER PACÍFICA, CONTINUA Y PÚBLICA.", "Para usucapir, la posesión se ejerce en concepto de propietario. El plazo es de cinco años con buena fe."),
+    record(9_100_022, "USUCAPIÓN. JUSTO TÍTULO.", "El justo título es la causa generadora de la posesión."),
+    record(9_100_011, "PAGARÉ. PRESCRIPCIÓN DE LA ACCIÓN CAMBIARIA DIRECTA.", "La acción cambiaria directa prescribe en tres años contados desde el vencimiento."),
+  ];
+  return records.map((each) => JSON.stringify(each)).join("\n");
 }
 
 /** An answer that cites two messages of the same day, and one passage of a document twice. */

@@ -3,8 +3,11 @@
 use futures::StreamExt;
 use serde_json::{Value, json};
 use threadkeep::models::{Failure, ScriptedModel};
-use threadkeep::{MessageQuery, Start, SubscribeOptions, ThreadEvent, ThreadOrder, ThreadQuery, ThreadUpdate, UserId};
-use threadkeep_tesis::{RunError, RunRequest, run_agent};
+use threadkeep::{
+    Assistant, MessageQuery, Scope, Start, SubscribeOptions, ThreadEvent, ThreadOrder, ThreadQuery, ThreadUpdate,
+    UserId,
+};
+use threadkeep_tesis::{RunError, RunRequest, TesisAssistant, TesisOptions, run_agent};
 
 use super::test_env::{TestEnv, tenant_id, user_scope};
 
@@ -52,6 +55,20 @@ async fn a_conversation_is_created_continued_and_stored() {
         page.messages.iter().map(|message| (message.content.role.to_string(), message.content.sources.len())).collect();
     let expected = [("user", 0), ("assistant", 2), ("user", 0), ("assistant", 2)];
     assert_eq!(rows, expected.map(|(role, count)| (role.to_owned(), count)));
+}
+
+#[tokio::test]
+async fn the_text_of_a_cited_source_is_returned_within_its_tenant() {
+    let env = TestEnv::new().await;
+    let assistant = TesisAssistant::new(&env.memory, env.corpus(), TesisOptions::default());
+    let scope = user_scope("ana");
+    let text = assistant.source_text(&scope, "tesis", "9100022").await.unwrap();
+    assert_eq!(text.as_deref(), Some("El justo título es la causa generadora de la posesión."));
+    for (kind, id) in [("tesis", "1"), ("articulo", "tesis:1"), ("message", "9100022")] {
+        assert_eq!(assistant.source_text(&scope, kind, id).await.unwrap(), None, "{kind} {id}");
+    }
+    let elsewhere = Scope::user("elsewhere", "ana").unwrap();
+    assert_eq!(assistant.source_text(&elsewhere, "tesis", "9100022").await.unwrap(), None);
 }
 
 // S3.07, S3.10

@@ -5,6 +5,7 @@ pub(crate) mod get;
 pub(crate) mod list;
 pub(crate) mod map;
 pub(crate) mod run;
+pub(crate) mod source;
 
 use threadkeep::Agent;
 

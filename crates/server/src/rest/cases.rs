@@ -181,6 +181,7 @@ fn turns(ids: &OwnedIds) -> Vec<TenantCase> {
         TenantCase::without_ids("GET", "/v1/agents"),
         TenantCase::without_ids("GET", "/v1/agents/{name}"),
         TenantCase::without_ids("GET", "/v1/agents/{name}/map"),
+        TenantCase::without_ids("GET", "/v1/agents/{name}/source"),
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",

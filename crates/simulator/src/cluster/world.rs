@@ -114,7 +114,7 @@ fn text_of(file: &Path) -> Result<String, WorldError> {
     std::fs::read_to_string(file).map_err(unreadable)
 }
 
-/// Parses the objects of a file. The members of lists become separate objects.
+/// Parses the objects of a file. The members of lists and arrays become separate objects.
 fn documents(text: &str, is_json: bool) -> Result<Vec<Value>, String> {
     let documents: Vec<Value> = if is_json {
         serde_json::Deserializer::from_str(text)
@@ -128,6 +128,7 @@ fn documents(text: &str, is_json: bool) -> Result<Vec<Value>, String> {
     let mut objects = Vec::new();
     for document in documents.into_iter().filter(|document| !document.is_null()) {
         match document["items"].as_array() {
+            None if document.is_array() => objects.extend(document.as_array().into_iter().flatten().cloned()),
             Some(items) if document["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) => {
                 objects.extend(items.iter().cloned());
             }
@@ -155,10 +156,11 @@ mod tests {
             r#"{"kind":"PodList","items":[{"kind":"Pod","metadata":{"name":"c"}}]}"#,
         )
         .unwrap();
+        std::fs::write(folder.path().join("bb.json"), r#"[{"kind":"Pod","metadata":{"name":"d"}}]"#).unwrap();
         std::fs::write(folder.path().join("logs/prod/a.previous.log"), "bye\n").unwrap();
         let world = World::read(folder.path()).unwrap();
         let names: Vec<_> = world.objects.iter().map(|object| object["metadata"]["name"].as_str().unwrap()).collect();
-        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(names, ["a", "b", "c", "d"]);
         assert_eq!(world.logs[&log_key("prod", "a", true)], "bye\n");
         std::fs::write(folder.path().join("c.json"), "{").unwrap();
         let error = World::read(folder.path()).unwrap_err().to_string();

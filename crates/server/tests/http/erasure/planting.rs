@@ -329,6 +329,7 @@ impl Planter {
                 | "/v1/agents"
                 | "/v1/agents/{name}"
                 | "/v1/agents/{name}/map"
+                | "/v1/agents/{name}/source"
                 | "/v1/caller"
                 | "/v1/approvals"
                 | "/v1/audit"

@@ -300,6 +300,17 @@ async fn an_assistants_map_is_returned_and_can_be_revalidated() {
 }
 
 #[tokio::test]
+async fn an_assistant_without_a_collection_has_no_sources() {
+    let (server, _) = start_with_test_assistant().await;
+    let client = server.client();
+    assert_eq!(client.get("/v1/agents/keeper/source?kind=tesis&id=1").await.code(404), "not_found");
+    assert_eq!(client.get("/v1/agents/unknown/source?kind=tesis&id=1").await.code(404), "not_found");
+    let error = client.get("/v1/agents/keeper/source?kind=tesis").await.error(400);
+    assert_eq!(error["param"], "id");
+    assert_eq!(client.get("/v1/agents/keeper/source?kind=a&id=1&text=x").await.error(400)["param"], "text");
+}
+
+#[tokio::test]
 async fn an_assistant_without_a_map_is_not_reported_as_unknown() {
     let (server, _) = start_with_test_assistant().await;
     let client = server.client();

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep::agent::{Failure, PrepareRequest, TurnPreparation, TurnReport};
-use threadkeep::{Assistant, ChatModel, Definition, Turn};
+use threadkeep::{AgentError, Assistant, ChatModel, Definition, Scope, Turn};
 
 use super::Instrumentation;
 
@@ -39,6 +39,10 @@ impl Assistant for InstrumentedAssistant {
 
     fn model_named(&self, name: &str) -> Option<Arc<dyn ChatModel>> {
         self.assistant.model_named(name).map(|model| self.instrumentation.wrap_model(model))
+    }
+
+    async fn source_text(&self, scope: &Scope, kind: &str, id: &str) -> Result<Option<String>, AgentError> {
+        self.assistant.source_text(scope, kind, id).await
     }
 
     fn failure_reply(&self, failure: &Failure) -> String {

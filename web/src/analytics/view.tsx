@@ -9,7 +9,7 @@ import { dateTime, dollars, duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
 import { useLineNames } from "../maps/load";
 import { agentName, isBuiltIn, modelName } from "../text/names";
-import { visibleLine } from "../text/visible";
+import { heading, visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
 
 export function AnalyticsView() {
@@ -64,7 +64,7 @@ export function AnalyticsView() {
             <Tile name={t("cost")} value={costOf(figures)} />
           </dl>
           <div class="charts">
-            <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => t(`role_${role}` as Key))} />
+            <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => heading(t(`role_${role}` as Key)))} />
             <Bars title={t("by_agent")} note={t("by_agent_note")} values={mapValues(figures.agents, (name) => agentName(name, lines))} />
             <Bars title={t("by_model")} values={ofAnswers(figures, figures.models, modelName)} />
             {figures.durations && (
@@ -95,9 +95,10 @@ export function AnalyticsView() {
   );
 }
 
-/** Whether all answers are of the built-in model, which costs nothing. */
-function isAllBuiltIn({ models }: Analytics): boolean {
-  return Object.keys(models).length > 0 && Object.keys(models).every(isBuiltIn);
+/** Whether all answers are known to be of the built-in model, which costs nothing. */
+function isAllBuiltIn({ models, roles }: Analytics): boolean {
+  const recorded = Object.values(models).reduce((sum, count) => sum + count, 0);
+  return recorded > 0 && recorded >= (roles["assistant"] ?? 0) && Object.keys(models).every(isBuiltIn);
 }
 
 function tokensOf(figures: Analytics, tokens: number): string {

@@ -221,7 +221,7 @@ function CurrentUser() {
   if (current.state !== "in") return null;
   if (isOffline) return <span class="who-am-i">{t("in_this_browser")}</span>;
   const { user, tenant } = current.caller;
-  return <span class="who-am-i" title={`${visibleLine(tenant)}: ${current.caller.roles.join(", ")}`}>{visibleLine(user ?? tenant, 24)}</span>;
+  return <span class="who-am-i" title={`${visibleLine(tenant)}: ${current.caller.roles.join(", ")}`}>{`${t("user_label")}: ${visibleLine(user ?? tenant, 24)}`}</span>;
 }
 
 function LanguageChoice() {

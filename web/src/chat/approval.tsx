@@ -46,9 +46,10 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
       <header>
         <Icon name="key" />
         <b>
-          {requestOf(approval)}
-          {/* A preview may be a command, to which a question mark would seem to belong. */}
-          {isOpen && previewOf(approval).length === 0 && "?"}
+          {/* A command breaks between its words only: `--` and what follows belong together. */}
+          {requestOf(approval)
+            .split(" ")
+            .flatMap((word, index) => [index > 0 && " ", <span key={index}>{word}</span>])}
         </b>
         {!isOpen && <span class="badge">{t(`approval_${state}` as Key)}</span>}
       </header>

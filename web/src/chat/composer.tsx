@@ -3,6 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Agent, Policy } from "../api/types";
 import { load, store } from "../app/storage";
 import { formatRoute } from "../app/router";
+import { isOffline } from "../app/session";
 import { TokenBar } from "../context/bar";
 import { countFates } from "../context/fates";
 import { useAssembled } from "../context/assembled";
@@ -169,6 +170,7 @@ function ContextMeter({ thread, question, policy, version }: { thread: string | 
     <a class={`meter${isStale ? " stale" : ""}`} href={inspector} title={t("open_inspector")}>
       {report.budget !== undefined && <TokenBar report={report} slim />}
       <span class="words">
+        {isOffline && `${t("in_this_browser")} · `}
         {t("next_request")} <b>{number(report.tokens.total)}</b>
         {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")}
         {total > 0 && ` · ${t("meter_kept", { count: included, total })}`}
@@ -177,7 +179,7 @@ function ContextMeter({ thread, question, policy, version }: { thread: string | 
           {(counts.recalled ?? 0) > 0 && ` · ${t("meter_recalled", { count: counts.recalled ?? 0 })}`}
         </span>
       </span>
-      <span class="more">{t("context")}</span>
+      <span class="more">{t("show_context")}</span>
     </a>
   );
 }

@@ -91,7 +91,8 @@ export function SourceDialog({ source, question, agent, onClose }: { source: Sou
         <dd>
           <code>{visibleLine(source.id)}</code>
         </dd>
-        {source.score != null && (
+        {/* A score above 1 is a rank among results, which is no measure by itself. */}
+        {source.score != null && source.score <= 1 && (
           <>
             <dt>{t("score")}</dt>
             <dd>{number(source.score, 3)}</dd>

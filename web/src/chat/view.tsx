@@ -238,7 +238,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
             <MessageItem item={item} actions={actions} approvals={item.kind === "answer" ? item.approvals.flatMap((approval) => approvals.get(approval) ?? []) : []} isBusy={open.isBusy} onDecide={(...decision) => open.decide(...decision)} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
           </div>
         ))}
-        {items.length === 0 && !pending && <Empty icon="chat" title={t("no_messages")}>{detail && <p>{visibleLine(detail.description, 200)}</p>}</Empty>}
+        {items.length === 0 && !pending && <Empty icon="chat" title={t("no_messages")}>{detail && <p>{`${assistantName(detail.name)}: ${visibleLine(detail.description, 200)}`}</p>}</Empty>}
         {pending && <PendingTurn pending={pending} open={open} items={items} onDismiss={write} />}
       </Scroller>
       {editing && (

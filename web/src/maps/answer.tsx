@@ -17,7 +17,7 @@ const LARGE_HEIGHT = 560;
 
 /** Returns the height of an enlarged map, which leaves room for its legs: in a narrow window, each takes several lines. */
 function largeHeight(): number {
-  return Math.min(LARGE_HEIGHT, Math.max(HEIGHT, Math.round(innerHeight * (innerWidth <= 700 ? 0.4 : 0.62))));
+  return Math.min(LARGE_HEIGHT, Math.max(HEIGHT, Math.round(innerHeight * (innerWidth <= 700 ? 0.55 : 0.62))));
 }
 
 /** A finished call of a tool. */

@@ -2,14 +2,14 @@
  * The trains that approach a station. Their positions follow from the times in the answer and the present time, until the answer is too
  * old to be trusted.
  */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { number, timeOf, t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { LineBadge, useWidth } from "./drawing";
+import { LineBadge } from "./drawing";
 import { colours } from "./network";
 import type { Network } from "./network";
 import type { Arrivals, Train } from "./results";
-import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, isStationCovered, lanesOf, stateOf } from "./strip";
+import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
 
 /** How often trains move; less often for users who prefer less motion. */
 const STEP_MS = 1_000;
@@ -18,9 +18,6 @@ const CALM_STEP_MS = 20_000;
 export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; network: Network | null }) {
   const groups = useMemo(() => groupsOf(arrivals.trains), [arrivals]);
   const lastDueMs = arrivals.trains.at(-1)?.dueMs ?? 0;
-  const axis = useRef<HTMLParagraphElement>(null);
-  // The axis is as wide as each strip.
-  const width = useWidth(axis);
   const now = useNow(Math.min(arrivals.atMs + MAX_AGE_MS, lastDueMs));
   const state = stateOf(arrivals, now);
   const looked = timeOf(new Date(arrivals.atMs).toISOString());
@@ -43,7 +40,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
                 <p class="strip-head">
                   <LineBadge name={known?.label ?? line} colour={colour} /> <span>→ {visibleLine(towards, 60)}</span>
                 </p>
-                <div class={`strip${isTall ? " tall" : isStationCovered(placed, width) ? " covered" : ""}`} style={colours(colour)}>
+                <div class={`strip${isTall ? " tall" : ""}`} style={colours(colour)}>
                   <ol>
                     {placed.map(({ train, lane, share }) => (
                       <li key={`${train.dueMs} ${train.destination}`} class={lane === 0 ? undefined : "lower"} style={{ left: `${share * 100}%` }} title={titleOf(train)}>
@@ -60,7 +57,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
           );
         })}
       </ul>
-      <p class="strip-axis" ref={axis} aria-hidden="true">
+      <p class="strip-axis" aria-hidden="true">
         <span>{t("now")}</span>
         {[10, 20].map((minutes) => (
           <span key={minutes} style={{ left: `${(minutes / span) * 100}%` }}>

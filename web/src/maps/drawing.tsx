@@ -52,6 +52,7 @@ export function Background({ network, place, width }: { network: Network; place:
     <g class={`map-background${isAll ? " all" : ""}`} style={isAll ? { "--width": `${width}px` } : undefined}>
       {drawn.map(({ line, paths }) => (
         <g key={line.id} style={colours(line.colour)}>
+          {isAll && paths.map((path, index) => <path key={`edge ${index}`} class="edge" d={pathOf(path)} />)}
           {paths.map((path, index) => (
             <path key={index} d={pathOf(path)} />
           ))}
@@ -66,14 +67,15 @@ export interface Stretch {
   points: Point[];
   line: Line | null;
   isDirect?: boolean;
+  isFaint?: boolean;
 }
 
 /** Stretches of lines, boldly. All casings are below all lines, so that none interrupts a line where lines fork. */
 export function Stretches({ stretches }: { stretches: Stretch[] }) {
-  const shown = stretches.map(({ points, line, isDirect }) => ({
+  const shown = stretches.map(({ points, line, isDirect, isFaint }) => ({
     path: pathOf(points),
     style: line ? colours(line.colour) : undefined,
-    kind: `${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`,
+    kind: `${line === null ? " walk" : ""}${isDirect ? " direct" : ""}${isFaint ? " faint" : ""}`,
   }));
   return (
     <>

@@ -59,7 +59,7 @@ const ON_PATH = 5;
  * What each part of a path costs that the leader of a name crosses in a dense map, and how near to its place a leader may cross paths. In
  * other maps, a leader that crosses a path costs as much as a name on it.
  */
-const CROSSING = 0.12;
+const CROSSING = 0.3;
 const NEAR_PLACE = 16;
 
 /** Returns the corners of the box around places. */

@@ -6,7 +6,7 @@ import { changesOf } from "./journey";
 import { Network, colours, textOn } from "./network";
 import { idsOf, readResult } from "./results";
 import type { Arrivals } from "./results";
-import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, isStationCovered, lanesOf, stateOf } from "./strip";
+import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
 
 const AT = "2026-11-28T12:00:00Z";
 const station = (id: string, complex: string, x: number) => ({ id, complex, name: `Station ${id}`, latitude: 51.5, longitude: x });
@@ -209,8 +209,6 @@ describe("trains on a strip", () => {
     const placed = lanesOf([train(0), train(1), train(SPAN_MINUTES / 2), train(40), train(50)], now);
     expect(placed.map(({ share, lane }) => [Math.round(share * 100), lane])).toEqual([[0, 0], [4, 1], [50, 0], [100, 0]]);
     expect(lanesOf([train(5)], now + 2.5 * 60_000)[0]?.share).toBeCloseTo(2.5 / SPAN_MINUTES);
-    const isCovered = (minutes: number, width: number) => isStationCovered(lanesOf([train(minutes)], now), width);
-    expect([isCovered(0.5, 700), isCovered(1, 700), isCovered(1.7, 300), isCovered(3, 300)]).toEqual([true, false, true, false]);
   });
 
   it("are no longer shown when the answer is too old, or all have arrived", () => {

@@ -180,14 +180,22 @@ export function textOn(colour: string): string {
   return luminance(colour) > 0.179 ? "#000000" : "#ffffff";
 }
 
-/** Mixes a colour with another one until its luminance is acceptable. */
-function mixedUntil(colour: string, other: number, isAcceptable: (luminance: number) => boolean): string {
-  let mixed = colour;
-  for (let share = 0; share <= 1 && !isAcceptable(luminance(mixed)); share += 0.05) {
-    const channels = [1, 3, 5].map((at) => Math.round(parseInt(colour.slice(at, at + 2), 16) * (1 - share) + other * share));
-    mixed = "#" + channels.map((channel) => channel.toString(16).padStart(2, "0")).join("");
+/** Makes a colour darker or lighter until its luminance is acceptable. Its hue and saturation stay, so that similar colours stay different. */
+function shadedUntil(colour: string, step: number, isAcceptable: (luminance: number) => boolean): string {
+  const channels = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16) / 255);
+  const [most, least] = [Math.max(...channels), Math.min(...channels)];
+  const middle = (most + least) / 2;
+  const range = most - least;
+  /** Each channel as a share of the range, from -1 to 1, and the saturation of HSL. */
+  const shares = channels.map((channel) => (range === 0 ? 0 : (2 * (channel - middle)) / range));
+  const saturation = range === 0 ? 0 : range / (1 - Math.abs(2 * middle - 1));
+  let shaded = colour;
+  for (let lightness = middle; lightness >= 0 && lightness <= 1 && !isAcceptable(luminance(shaded)); lightness += step) {
+    const half = (saturation * (1 - Math.abs(2 * lightness - 1))) / 2;
+    const mixed = shares.map((share) => Math.round(255 * Math.min(1, Math.max(0, lightness + share * half))));
+    shaded = "#" + mixed.map((channel) => channel.toString(16).padStart(2, "0")).join("");
   }
-  return mixed;
+  return shaded;
 }
 
 /**
@@ -197,6 +205,6 @@ function mixedUntil(colour: string, other: number, isAcceptable: (luminance: num
  */
 export function colours(colour: string): Record<string, string> {
   const atNight = luminance(colour) < NEAR_BLACK ? 0.75 : 0.13;
-  const [day, night] = [mixedUntil(colour, 0, (value) => value < 0.5), mixedUntil(colour, 255, (value) => value > atNight)];
+  const [day, night] = [shadedUntil(colour, -0.02, (value) => value < 0.5), shadedUntil(colour, 0.02, (value) => value > atNight)];
   return { "--line-day": day, "--on-line-day": textOn(day), "--line-night": night, "--on-line-night": textOn(night) };
 }

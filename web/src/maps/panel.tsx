@@ -54,6 +54,7 @@ function Lines({ network }: { network: Network }) {
           <LinesPicture
             lines={chosen ? [chosen] : []}
             named={stations}
+            branch={stations}
             label={chosen ? t("map_of_line", { line: visibleLine(chosen.label, 60) }) : t("map_of_network", { count: network.lines.length })}
             network={network}
             height={HEIGHT}

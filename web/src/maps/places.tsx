@@ -47,13 +47,15 @@ function stretchesAround(line: Line, stations: Set<Station>): Station[][] {
   });
 }
 
-/** Lines with all their stations. The stations of `named` get names where there is room. */
-export function LinesPicture({ lines, named, label, network, height }: { lines: Line[]; named: Station[]; label: string; network: Network; height: number }) {
+/** Lines with all their stations. The stations of `named` get names where there is room; other branches than `branch` are faint, below it. */
+export function LinesPicture({ lines, named, branch, label, network, height }: { lines: Line[]; named: Station[]; branch?: Station[]; label: string; network: Network; height: number }) {
   const isAll = lines.length === 0;
   const draw = (size: Size) => {
     const patterns = lines.flatMap((line) => line.patterns.map((pattern) => ({ line, pattern })));
     if (isAll) return <Whole network={network} size={size} />;
-    const tracks = lines.flatMap((line) => line.tracks.map((track) => ({ line, track })));
+    const tracks = lines
+      .flatMap((line) => line.tracks.map((track, index) => ({ line, track, isFaint: branch !== undefined && line.patterns[index] !== branch })))
+      .sort((one, other) => Number(other.isFaint) - Number(one.isFaint));
     const place = fit(patterns.flatMap(({ pattern }) => pattern), size);
     const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
     const passed = new Set(patterns.flatMap(({ pattern }) => pattern.slice(1, -1)));
@@ -64,7 +66,7 @@ export function LinesPicture({ lines, named, label, network, height }: { lines: 
     return (
       <>
         <Background network={network} place={place} />
-        <Stretches stretches={tracks.map(({ line }, index) => ({ points: paths[index] ?? [], line }))} />
+        <Stretches stretches={tracks.map(({ line, isFaint }, index) => ({ points: paths[index] ?? [], line, isFaint }))} />
         {stations.map((station) => (
           <Dot key={station.index} at={place(station)} kind={ends.has(station) ? "change" : "stop"} name={station.name} />
         ))}

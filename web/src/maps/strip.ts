@@ -8,8 +8,6 @@ export const SPAN_MINUTES = 25;
 const MAX_GROUPS = 12;
 /** Trains that are closer to each other, as a share of the strip, are drawn below each other. */
 const NEAR = 0.07;
-/** The distance in pixels at which the circle of a train touches that of the station. */
-const TOUCHING = 22;
 
 export interface Group {
   line: string;
@@ -41,11 +39,6 @@ export interface Placed {
   lane: 0 | 1;
   /** The position: 0 at the station, 1 at the end of the strip. */
   share: number;
-}
-
-/** Returns whether a train is so near that it covers the circle of the station, on a strip of this width in pixels. */
-export function isStationCovered(placed: Placed[], width: number): boolean {
-  return placed.some(({ share }) => share * width < TOUCHING);
 }
 
 export function lanesOf(trains: Train[], now: number): Placed[] {

@@ -2,7 +2,7 @@
 import type { Message } from "../api/types";
 import { turnOf } from "../chat/conversation";
 import { t } from "../i18n";
-import { visibleLine } from "./visible";
+import { heading, visibleLine } from "./visible";
 
 /** The model that answers without a language model. It uses no tokens and costs nothing. */
 const BUILT_IN = "offline";
@@ -23,14 +23,16 @@ export function assistantName(name: string): string {
 }
 
 /**
- * Names who wrote a message. The answer of a turn is by the assistant, whichever of its agents wrote it; other messages, such as imported
- * ones, are by whom they name.
+ * Names who wrote a message. The answer of a turn is by the assistant, and by one of its agents if it names one; other messages, such as
+ * imported ones, are by whom they name.
  */
 export function speakerName(message: Message, assistant: string, assistants: string[]): string {
   const { agent, author } = message;
   if (agent && assistants.includes(agent)) return assistantName(agent);
-  const other = turnOf(message) === null ? (agent ?? author) : null;
-  return other ? visibleLine(other) : assistantName(assistant || t("assistant"));
+  const name = assistantName(assistant || t("assistant"));
+  if (turnOf(message) !== null) return agent ? `${name} · ${agentName(agent, new Map())}` : name;
+  const other = agent ?? author;
+  return other ? visibleLine(other) : name;
 }
 
 /** The agents of an assistant that are not named after a line: for questions about its whole network, and for answers of several agents. */
@@ -43,6 +45,7 @@ const AGENTS: Record<string, "agent_status" | "agent_collaborative"> = { STATUS:
 export function agentName(name: string, lines: Map<string, string>): string {
   const known = Object.hasOwn(AGENTS, name) ? AGENTS[name] : undefined;
   if (known) return t(known);
-  const line = /^[A-Z_]+$/.test(name) ? lines.get(name.toLowerCase().replaceAll("_", "-")) : undefined;
-  return line === undefined ? assistantName(name) : visibleLine(line, 60);
+  if (!/^[A-Z_]+$/.test(name)) return assistantName(name);
+  const line = lines.get(name.toLowerCase().replaceAll("_", "-"));
+  return line === undefined ? heading(name.toLowerCase()) : visibleLine(line, 60);
 }

@@ -212,6 +212,7 @@ function ThreadList() {
           {t("more")}
         </button>
       )}
+      {isOffline && <p class="note">{t("offline_note")}</p>}
       <footer class="data-actions">
         <button type="button" onClick={() => void exportAll()}>
           <Icon name="download" /> {t("export_all")}

@@ -236,7 +236,7 @@ export function board(name = UNION_SQUARE, ageMinutes = 0) {
     { role: "user", text: "Next trains at Union Square?", created_at },
     { role: "assistant", parts: [{ tool_call: { id: "b1", name: "get_train_arrivals", arguments: { station_name: name } } }], created_at },
     { role: "tool", parts: [{ tool_result: { call_id: "b1", output: "Trains at 14 St-Union Sq" } }], data: { value }, created_at },
-    { role: "assistant", text: `The next L to 8 Av leaves at ${arrivals[0]?.clock}.`, agent: "subway", created_at },
+    { role: "assistant", text: `The next L to 8 Av leaves at ${arrivals[0]?.clock}.`, created_at },
   ];
 }
 

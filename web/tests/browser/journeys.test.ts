@@ -320,7 +320,7 @@ describe("approvals", () => {
     await served.call("POST", "v1/agents/gardener/turns", { text: "Remember that my seat is the aisle.", thread: id });
     await signIn("#/activity");
     const card = page.locator(".approval.pending");
-    await card.getByText("Set preference: seat = the aisle?").waitFor();
+    await card.getByText("Set preference: seat = the aisle").waitFor();
     await card.getByRole("button", { name: "Deny" }).click();
     await card.getByLabel("Reason for denying (optional)").fill("not now");
     await card.getByRole("button", { name: "Deny" }).click();

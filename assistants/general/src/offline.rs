@@ -67,7 +67,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("calculation", facts::calculations)
         .kind("clock question", facts::clock_questions)
         .spelling(spelling::corrected_word)
-        .completes(continuation::complete)
+        .completes_from_said(continuation::complete)
         .intent(preferences::set_preference())
         .intent(preferences::list_preferences())
         .intent(preferences::forget_preference())
@@ -272,11 +272,11 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
         (own, Language::Spanish) => Some(format!("{NOTED_IN_SPANISH} Dijiste: “{own}”")),
     };
     noted()
-        .or_else(|| quoting::picked(&text, turn.earlier()))
-        .or_else(|| results::describe(&text, turn.earlier(), language))
-        .or_else(|| lists::describe(&text, turn.earlier(), language))
-        .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.earlier())?)))
-        .or_else(|| order::describe(&text, turn.earlier(), language))
+        .or_else(|| quoting::picked(&text, turn.said()))
+        .or_else(|| results::describe(&text, turn.said(), language))
+        .or_else(|| lists::describe(&text, turn.said(), language))
+        .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.said())?)))
+        .or_else(|| order::describe(&text, turn.said(), language))
 }
 
 /// Names the source of the last answer: what it quotes, or a calculation.

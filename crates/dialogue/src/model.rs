@@ -85,6 +85,8 @@ pub struct OfflineModel {
     pub(crate) quotes: Option<Box<dyn PassagesFn>>,
     /// Completes a message that continues an earlier one.
     pub(crate) completes: Option<CompletesFn>,
+    /// Whether `completes` reads the earlier messages as the user wrote them.
+    pub(crate) completes_from_said: bool,
 }
 
 /// A function that completes a message from the messages before it.
@@ -128,6 +130,7 @@ impl OfflineModel {
             answers: Vec::new(),
             quotes: None,
             completes: None,
+            completes_from_said: false,
         };
         OfflineModelBuilder { model }
     }
@@ -293,6 +296,15 @@ impl OfflineModelBuilder {
     pub fn completes(mut self, complete: fn(&str, &[ChatMessage]) -> Option<String>) -> Self {
         self.model.completes = Some(complete);
         self
+    }
+
+    /// As [`Self::completes`], but `complete` reads the messages before as the user wrote them. A complete message lacks statements that
+    /// later messages may refer to.
+    #[must_use]
+    pub fn completes_from_said(self, complete: fn(&str, &[ChatMessage]) -> Option<String>) -> Self {
+        let mut builder = self.completes(complete);
+        builder.model.completes_from_said = true;
+        builder
     }
 
     /// Adds a fallback for messages that match no intent, such as a refusal. Fallbacks are called in order; `None` passes

@@ -21,10 +21,11 @@ const QUOTED_CHARACTERS: usize = 4_000;
 
 /// Returns the request with each user message that depends on earlier ones completed, so that the question and the
 /// messages before it lead to the same dialogue state in every turn.
-fn with_complete_messages(request: &ChatRequest, complete: CompletesFn) -> ChatRequest {
+fn with_complete_messages(request: &ChatRequest, complete: CompletesFn, from_said: bool) -> ChatRequest {
     let mut completed = request.clone();
     for at in 0..completed.messages.len() {
         let (earlier, rest) = completed.messages.split_at_mut(at);
+        let earlier = if from_said { &request.messages[..at] } else { earlier };
         let message = &mut rest[0];
         if message.role == Role::User
             && let Some(text) = complete(&message.plain_text(), earlier)
@@ -43,9 +44,11 @@ enum NextStep {
 
 impl OfflineModel {
     pub(crate) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
-        let completed = self.completes.map(|complete| with_complete_messages(request, complete));
+        let said = &request.messages[..];
+        let completed =
+            self.completes.map(|complete| with_complete_messages(request, complete, self.completes_from_said));
         let request = completed.as_ref().unwrap_or(request);
-        let turn = Turn::of(request);
+        let turn = Turn::of(request).with_said(said);
         let history = History::of(&turn);
         let (frames, referrals) = match self.resolver.resolve(&history) {
             Resolution::Frames(frames) => (frames, Vec::new()),

@@ -13,6 +13,8 @@ const MAX_LANGUAGE_MESSAGES: usize = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
     request: &'a ChatRequest,
+    /// The messages of the request as they were written.
+    said: &'a [ChatMessage],
     /// The index of the question; `None` if there is no user message.
     question: Option<usize>,
 }
@@ -21,7 +23,14 @@ impl<'a> Turn<'a> {
     /// Locates the last user message of a request.
     #[must_use]
     pub fn of(request: &'a ChatRequest) -> Self {
-        Self { request, question: request.messages.iter().rposition(|message| message.role == Role::User) }
+        let question = request.messages.iter().rposition(|message| message.role == Role::User);
+        Self { request, said: &request.messages, question }
+    }
+
+    /// Sets the messages as they were written, before they were completed.
+    pub(crate) fn with_said(mut self, said: &'a [ChatMessage]) -> Self {
+        self.said = said;
+        self
     }
 
     /// Returns the text of the last user message; empty if there is none.
@@ -51,6 +60,12 @@ impl<'a> Turn<'a> {
     #[must_use]
     pub fn earlier(&self) -> &'a [ChatMessage] {
         &self.request.messages[..self.question.unwrap_or(0)]
+    }
+
+    /// Returns the messages before the question as they were written: those that continue earlier ones are not completed.
+    #[must_use]
+    pub fn said(&self) -> &'a [ChatMessage] {
+        &self.said[..self.question.unwrap_or(0)]
     }
 
     /// Returns the messages after the question: calls and their results.

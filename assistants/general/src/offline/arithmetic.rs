@@ -4,17 +4,21 @@
 mod corrections;
 mod grammar;
 mod numbers;
+mod pricing;
 mod spending;
+mod steps;
 
 use threadkeep::ChatMessage;
 use threadkeep::dialogue::Utterance;
 
-use super::results::{Calculation, calculations};
+use super::results::{Calculation, calculations, last_answered};
 use crate::evidence::sentences;
 use corrections::{UNITS, corrected};
 use grammar::{difference, phrase};
 pub(super) use numbers::spelled;
 use numbers::{Item, Numbers, PRONOUNS, is_number, items, plain_numbers, tokens};
+use pricing::{cost, per_piece, total_of};
+pub(super) use steps::recalled;
 
 /// The maximum number of words in a calculation.
 const MAX_WORDS: usize = 24;
@@ -91,9 +95,18 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     if let Some(total) = total_with_share(&tokens, known) {
         return Some(total);
     }
-    if let Some(total) = of_last_numbers(&tokens, &numbers).or_else(|| to_pay(&tokens, &numbers)) {
+    if let Some(last) = last_answered(earlier, known)
+        && let Some(expression) = per_piece(&tokens, &last, known).or_else(|| several_of(&tokens, &last))
+    {
+        return Some(expression);
+    }
+    if let Some(total) = of_last_numbers(&tokens, &numbers)
+        .or_else(|| to_pay(&tokens, &numbers))
+        .or_else(|| cost(&tokens, &numbers.texts))
+    {
         return Some(total);
     }
+    let tokens = operation_on_taken(&tokens).unwrap_or(tokens);
     let (mut items, mut refers) = items(&tokens, &numbers)?;
     if let Some(last) = numbers.last.as_ref().filter(|_| !refers) {
         let count = items.iter().filter(|item| matches!(item, Item::Number(_))).count();
@@ -101,6 +114,11 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
         let ends_open = items.last().is_some_and(|item| item.is(&["off"]));
         if first.is(&["take", "knock"]) && ends_open && count == 1 {
             items.push(Item::Number(last.clone()));
+            refers = true;
+        } else if first.is(&["as"]) {
+            // "As a percentage of 1240?"
+            let start = items.iter().position(|item| item.is(&["as"])).unwrap_or_default();
+            items.insert(start, Item::Number(last.clone()));
             refers = true;
         } else if (first.is(&["plus"]) || is_on_top(&items)) && count == 1 && items.len() <= MAX_ADDED_WORDS {
             let first = Item::Word("plus".to_owned());
@@ -124,6 +142,33 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     let has_operation = expression.contains(['+', '-', '*', '/', '^']);
     let corrects = tokens.iter().any(|token| matches!(&**token, "meant" | "mean"));
     (has_operation && (refers || requests || corrects || is_math(&items))).then_some(expression)
+}
+
+/// Returns the product for "and 3 of those?" after a result.
+fn several_of(tokens: &[String], last: &str) -> Option<String> {
+    let words: Vec<&str> = tokens.iter().map(String::as_str).filter(|word| !FILLERS.contains(word)).collect();
+    match words[..] {
+        [count, "of", "those" | "them" | "these"] => {
+            let count = if is_number(count) { count } else { spelled(count)? };
+            Some(format!("{count}*{last}"))
+        }
+        _ => None,
+    }
+}
+
+/// Returns the operation in "take that number and halve it": "halve that number".
+fn operation_on_taken(tokens: &[String]) -> Option<Vec<String>> {
+    const OPERATIONS: [&str; 10] =
+        ["halve", "double", "triple", "square", "divide", "multiply", "add", "subtract", "split", "cube"];
+    let ["take", rest @ ..] = &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..] else { return None };
+    let at = rest.windows(2).position(|pair| pair[0] == "and" && OPERATIONS.contains(&pair[1]))?;
+    let (taken, operation) = (&rest[..at], &rest[at + 1..]);
+    let it = operation.iter().position(|word| matches!(*word, "it" | "that" | "them"));
+    let words = match it {
+        Some(it) => [&operation[..it], taken, &operation[it + 1..]].concat(),
+        None => return None,
+    };
+    Some(words.into_iter().map(str::to_owned).collect())
 }
 
 /// Whether a message ends like "with 10 euros shipping on top".
@@ -236,6 +281,10 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
         let numbers = numbers.groups.iter().find(|group| group.len() > 1)?;
         return Some(format!("({})/{}", numbers.join("+"), numbers.len()));
     }
+    // "Both together?" after two results
+    if let Some(pair) = numbers.group(2).filter(|_| words.contains(&"both")) {
+        return Some(pair.join("+"));
+    }
     // "Add that to the list" is no question.
     let adds_up = !words.contains(&"add") || words.ends_with(&["add", "up", "to"]);
     if !words.iter().any(is_total) || !only_total || !adds_up {
@@ -244,29 +293,6 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
     match numbers.texts.iter().find(|text| plain_numbers(text).len() > 1) {
         Some(text) => total_of(text),
         None => numbers.groups.iter().find(|group| group.len() > 1).map(|group| group.join("+")),
-    }
-}
-
-/// Returns the total of the numbers of a text: their sum, or the product of a price and a count: "a ticket costs 38 euros and there are 6
-/// of us".
-fn total_of(text: &str) -> Option<String> {
-    const MONEY: [&str; 12] =
-        ["euros", "euro", "eur", "dollars", "dollar", "usd", "pounds", "pound", "gbp", "pesos", "cents", "quid"];
-    let spaced = text.replace('€', " euros ").replace('$', " dollars ").replace('£', " pounds ");
-    let (tokens, numbers) = (tokens(&spaced), plain_numbers(&spaced));
-    let is_money = |number: &&String| {
-        (0..tokens.len()).any(|at| {
-            let before = at.checked_sub(1).and_then(|before| tokens.get(before));
-            let follows = tokens.get(at + 1).is_some_and(|next| MONEY.contains(&next.as_str()));
-            tokens[at] == **number && (follows || before.is_some_and(|word| MONEY.contains(&word.as_str())))
-        })
-    };
-    let prices = numbers.iter().filter(is_money).count();
-    let is_each = tokens.iter().any(|token| matches!(&**token, "each" | "apiece" | "per" | "every"));
-    match numbers.len() {
-        2 if prices == 1 || is_each => Some(numbers.join("*")),
-        count if prices == count || prices == 0 && !is_each => Some(numbers.join("+")),
-        _ => None,
     }
 }
 
@@ -345,6 +371,15 @@ mod tests {
             ("not 24 but 25", Some("25+6")),
             ("the party has 7 guests instead of 6", None),
             ("what's the difference?", Some("30-24")),
+            ("as a percentage of 24?", Some("30/24*100")),
+            ("take that number and halve it", Some("30/2")),
+            ("take 80 and divide it by 5", Some("80/5")),
+            ("take the first result and double it", Some("2*24")),
+            ("both together?", Some("24+30")),
+            ("Tiles are 23 euros per metre. Multiply the result by 23", Some("30*23")),
+            ("The total is 80 euros. Take 20% off the total", Some("80*(1-20/100)")),
+            ("divide the larger one by 2", Some("30/2")),
+            ("6 chairs at 89 euros each, what do they cost?", Some("6*89")),
             ("Plus a taxi for 15.", Some("30+15")),
             ("oops, I meant 90 / 5", Some("90/5")),
             ("how much more is that than the first one?", Some("30-24")),

@@ -4,13 +4,16 @@ use std::ops::Range;
 
 use threadkeep::core::text::Language;
 use threadkeep::dialogue::Utterance;
-use threadkeep::{ChatMessage, Value};
+use threadkeep::{ChatMessage, Role, Value};
 
+use super::arithmetic;
 use crate::calculation::CALCULATOR;
 
 /// A calculation of the conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Calculation {
+    /// The message of the user that asked for it.
+    pub(super) asked: String,
     pub(super) expression: String,
     pub(super) result: String,
 }
@@ -23,15 +26,21 @@ pub(super) fn calculations(earlier: &[ChatMessage]) -> Vec<Calculation> {
         .filter(|call| call.name == CALCULATOR)
         .map(|call| call.id.as_str())
         .collect();
-    let results = earlier.iter().flat_map(ChatMessage::tool_results);
-    results
-        .filter(|result| !result.is_error && calls.contains(&result.call_id.as_str()))
-        .filter_map(|result| {
+    let mut asked = String::new();
+    let mut calculations = Vec::new();
+    for message in earlier {
+        if message.role == Role::User {
+            asked = message.plain_text();
+        }
+        let results = message.tool_results();
+        let results = results.filter(|result| !result.is_error && calls.contains(&result.call_id.as_str()));
+        calculations.extend(results.filter_map(|result| {
             let value: Value = serde_json::from_str(&result.output).ok()?;
             let text = |field: &str| value[field].as_str().map(str::to_owned);
-            Some(Calculation { expression: text("expression")?, result: text("result")? })
-        })
-        .collect()
+            Some(Calculation { asked: asked.clone(), expression: text("expression")?, result: text("result")? })
+        }));
+    }
+    calculations
 }
 
 /// The results to which words refer.
@@ -141,7 +150,8 @@ pub(super) fn reference_at(words: &[&str], start: usize, length: usize) -> Optio
 }
 
 /// Words that a question for results may contain beside references and nouns.
-const QUESTION_WORDS: [&str; 68] = [
+const QUESTION_WORDS: [&str; 69] = [
+    "here",
     "at",
     "pls",
     "or",
@@ -223,8 +233,10 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
         return None;
     }
     if let Some(previous) = before_last(&folded, &known, earlier) {
-        let prefix = if language == Language::English { PREFIX } else { PREFIX_IN_SPANISH };
-        return Some(format!("{prefix} {} = {}", previous.expression, previous.result));
+        return Some(described(&[previous], language));
+    }
+    if let Some(recalled) = arithmetic::recalled(text, &known, language) {
+        return Some(recalled);
     }
     let continues = last_reply(earlier).is_some_and(|reply| {
         let is_result = known.last().is_some_and(|last| reply.ends_with(&format!("= {}", last.result)));
@@ -301,10 +313,24 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
             chosen.into_iter().collect()
         }
     };
+    Some(described(&chosen, language))
+}
+
+/// Formats calculations of the conversation.
+pub(super) fn described(calculations: &[&Calculation], language: Language) -> String {
     let prefix = if language == Language::English { PREFIX } else { PREFIX_IN_SPANISH };
-    let lines: Vec<String> =
-        chosen.iter().map(|calculation| format!("{} = {}", calculation.expression, calculation.result)).collect();
-    Some(format!("{prefix} {}", lines.join("\n")))
+    let line = |calculation: &&Calculation| format!("{} = {}", calculation.expression, calculation.result);
+    format!("{prefix} {}", calculations.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns the result in the last answer: of a calculation, or of an earlier one that the user asked for again.
+pub(super) fn last_answered(earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
+    let reply = last_reply(earlier)?;
+    let is_recalled = [PREFIX, PREFIX_IN_SPANISH].iter().any(|prefix| reply.starts_with(prefix));
+    if is_recalled && !reply.contains('\n') {
+        return Some(reply.rsplit_once("= ")?.1.to_owned());
+    }
+    known.last().map(|last| last.result.clone()).filter(|result| reply.ends_with(&format!("= {result}")))
 }
 
 /// Returns the result before the last one for "what was it before splitting?", after a calculation.
@@ -323,13 +349,13 @@ const PREFIX_IN_SPANISH: &str = "Calculado en esta conversación:";
 const MAX_WORDS: usize = 14;
 
 fn last_reply(earlier: &[ChatMessage]) -> Option<String> {
-    let reply = earlier.iter().rev().find(|message| message.role == threadkeep::Role::Assistant)?;
-    Some(reply.plain_text())
+    let mut replies = earlier.iter().rev().filter(|message| message.role == Role::Assistant);
+    replies.next().map(ChatMessage::plain_text)
 }
 
 #[cfg(test)]
 pub(super) mod tests {
-    use threadkeep::{JsonText, Part, Role, ToolCall, ToolResult};
+    use threadkeep::{JsonText, Part, ToolCall, ToolResult};
 
     use super::*;
 

@@ -2,9 +2,10 @@
 
 use threadkeep::ChatMessage;
 
-use super::super::results::Calculation;
+use super::super::results::{Calculation, Reference, last_answered, reference_at};
 use super::MAX_WORDS;
 use super::numbers::{is_number, spelled, tokens};
+use super::steps::stem;
 
 /// Words after a number that do not change what is meant.
 pub(super) const UNITS: [&str; 24] = [
@@ -67,6 +68,17 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
     {
         return Some(replaced);
     }
+    if last_answered(earlier, known).is_some()
+        && let Some(replaced) = with_other_part(&words, &calculation, known)
+    {
+        return Some(replaced);
+    }
+    // "And if the VAT were only 7%?"
+    let is_condition = words.contains(&"if") && words.contains(&"percent");
+    let is_said = |word: &&str| {
+        !is_condition || !matches!(*word, "the" | "vat" | "tax" | "tip" | "discount" | "were" | "was" | "only" | "just")
+    };
+    let words: Vec<&str> = words.into_iter().filter(is_said).collect();
     let start = words.iter().position(|word| !OPENINGS.contains(word))?;
     let has_opening = start > 0;
     let number = |at: usize| {
@@ -128,6 +140,41 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
             (begin < end).then(|| format!("{}{value}{}", &calculation[..begin], &calculation[end..]))
         }
     }
+}
+
+/// Returns the calculation with another count or another result: "sorry, only five of us are paying", "no, 8 chairs", "no, I meant the
+/// first one".
+fn with_other_part(words: &[&str], calculation: &str, known: &[Calculation]) -> Option<String> {
+    const OPENINGS: [&str; 12] =
+        ["no", "sorry", "oops", "wait", "actually", "only", "just", "i", "meant", "mean", "its", "make"];
+    const PEOPLE: [&str; 7] = ["of", "people", "persons", "guests", "friends", "personas", "are"];
+    if !matches!(words.first(), Some(&("no" | "sorry" | "oops" | "wait" | "actually"))) {
+        return None;
+    }
+    let start = words.iter().position(|word| !OPENINGS.contains(word))?;
+    let rest = &words[start..];
+    if let Some((Reference::One(position), end, _)) = reference_at(rest, 0, known.len())
+        && end == rest.len()
+    {
+        // The calculation that is corrected is not one of its own parts.
+        let result = known.get(position)?.result.as_str();
+        let part = known.iter().rev().skip(1).find(|part| calculation.strip_prefix(part.result.as_str()).is_some())?;
+        let tail = calculation.strip_prefix(part.result.as_str())?;
+        let is_whole = tail.starts_with(['+', '-', '*', '/']);
+        return is_whole.then(|| format!("{result}{tail}"));
+    }
+    let number = |word: &str| if is_number(word) { Some(word.to_owned()) } else { spelled(word).map(str::to_owned) };
+    let (count, rest) = (number(rest.first()?)?, &rest[1..]);
+    // "Only five of us are paying"
+    let divisor = calculation.rfind('/').filter(|at| calculation[at + 1..].parse::<f64>().is_ok());
+    if let (Some(at), true) = (divisor, rest.first().is_some_and(|word| PEOPLE.contains(word))) {
+        return Some(format!("{}/{count}", &calculation[..at]));
+    }
+    // "No, 8 chairs"
+    let ([noun], Some(last)) = (rest, known.last()) else { return None };
+    let asked = tokens(&last.asked);
+    let old = asked.windows(2).find(|pair| is_number(&pair[0]) && stem(&pair[1]) == stem(noun))?;
+    with_replacement(&["not", &old[0], "but", &count], calculation)
 }
 
 /// Returns the calculation with one number replaced by another: "7.50 instead of 6.50", "not 6.50 but 7.50".

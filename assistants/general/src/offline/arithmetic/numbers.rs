@@ -4,8 +4,9 @@ use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
 
 use super::super::quoting::quoted_texts;
-use super::super::results::{Calculation, Reference, reference_at};
+use super::super::results::{Calculation, Reference, last_answered, reference_at};
 use super::corrections::last_expression;
+use super::steps::named_at;
 use crate::calculation::number;
 use crate::evidence::sentences;
 
@@ -112,6 +113,10 @@ pub(super) struct Numbers<'a> {
     stated: Vec<String>,
     /// The numbers that the last two replies quoted, if each quoted one.
     pub(super) replies: Option<(String, String)>,
+    /// The result that "the total" means, unless the message itself names another one.
+    result: Option<String>,
+    /// The two numbers that the last calculation compared.
+    compared: Option<(String, String)>,
     /// The texts whose numbers "in total" may mean, most likely first.
     pub(super) texts: [String; 2],
 }
@@ -124,18 +129,24 @@ impl<'a> Numbers<'a> {
             message.map(ChatMessage::plain_text).unwrap_or_default()
         };
         let (reply, said) = (message(Role::Assistant), message(Role::User));
-        let result = known.last().map(|calculation| calculation.result.clone());
-        let is_result = result.as_ref().is_some_and(|result| reply.ends_with(&format!("= {result}")));
+        let answered = last_answered(earlier, known);
+        let is_result = answered.is_some();
+        let result = answered.or_else(|| known.last().map(|calculation| calculation.result.clone()));
         let quoted = plain_numbers(&quoted_texts(&reply));
         let stated = plain_numbers(&said);
         let undivided = divided_by_zero(earlier);
         let last = match (&own[..], &quoted[..], &stated[..]) {
             ([number], ..) => Some(number.clone()),
             _ if undivided.is_some() => undivided,
-            _ if is_result => result,
+            _ if is_result => result.clone(),
             (_, [number], _) | (_, [], [number]) => Some(number.clone()),
-            _ => result,
+            _ => result.clone(),
         };
+        let compared = last_expression(earlier).and_then(|expression| {
+            let (one, other) = expression.split_once('-')?;
+            (is_number(one) && is_number(other)).then(|| (one.to_owned(), other.to_owned()))
+        });
+        let result = result.filter(|_| is_result || plain_numbers(&said).is_empty());
         let results: Vec<String> =
             known.iter().rev().take(2).rev().map(|calculation| calculation.result.clone()).collect();
         let are_results_first = known.len() == 2 || is_result;
@@ -155,7 +166,7 @@ impl<'a> Numbers<'a> {
             [last, before] if last.len() == 1 && before.len() == 1 => Some((last[0].clone(), before[0].clone())),
             _ => None,
         };
-        Self { known, last, groups, stated, replies, texts: [before.to_owned(), said] }
+        Self { known, last, groups, stated, replies, result, compared, texts: [before.to_owned(), said] }
     }
 }
 
@@ -171,6 +182,32 @@ impl Numbers<'_> {
     /// Returns the numbers that "the two" or "all three" mean.
     pub(super) fn group(&self, size: usize) -> Option<&Vec<String>> {
         self.groups.iter().find(|group| group.len() == size && size > 1)
+    }
+
+    /// Returns the number that "the total" means: the last result, unless the message itself states a total.
+    fn whole(&self, name: &str) -> Option<String> {
+        let is_stated = Utterance::new(&*self.texts[0]).words().iter().any(|word| word.folded == name);
+        self.result.clone().filter(|_| !is_stated).or_else(|| self.last.clone())
+    }
+
+    /// Returns the number that "the larger one" or "the smallest result" means.
+    fn extreme(&self, word: &str) -> Option<String> {
+        let (is_largest, is_of_two) = match word {
+            "larger" | "bigger" | "higher" | "greater" => (true, true),
+            "smaller" | "lower" => (false, true),
+            "largest" | "biggest" | "highest" => (true, false),
+            "smallest" | "lowest" => (false, false),
+            _ => return None,
+        };
+        let results = || self.known.iter().map(|calculation| calculation.result.clone()).collect::<Vec<_>>();
+        let candidates = match &self.compared {
+            Some((one, other)) if is_of_two => vec![one.clone(), other.clone()],
+            _ if is_of_two => self.group(2)?.clone(),
+            _ => results(),
+        };
+        let value = |number: &String| number.parse::<f64>().unwrap_or_default();
+        let by_value = |one: &String, other: &String| value(one).total_cmp(&value(other));
+        if is_largest { candidates.into_iter().max_by(by_value) } else { candidates.into_iter().min_by(by_value) }
     }
 
     /// Returns the number that the user stated for a name: "my budget".
@@ -221,6 +258,19 @@ pub(super) fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Ite
     let result = |position: usize| numbers.known.get(position).map(|calculation| calculation.result.clone());
     while at < words.len() {
         let word = words[at];
+        if let Some((number, length)) = named_at(&words[at..], numbers.known) {
+            items.push(Item::Number(number));
+            (refers, at) = (true, at + length);
+            continue;
+        }
+        // "The larger one"
+        if let ["the", word, "one" | "result" | "number" | "figure", ..] = &words[at..]
+            && let Some(number) = numbers.extreme(word)
+        {
+            items.push(Item::Number(number));
+            (refers, at) = (true, at + 3);
+            continue;
+        }
         // "A third of that" is a share.
         let is_share = words.get(at + 1) == Some(&"of");
         let reference =
@@ -264,8 +314,13 @@ pub(super) fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Ite
         let names_last = PRONOUNS.contains(&word)
             || matches!(words[at..], ["the", "result" | "total" | "sum" | "amount" | "answer", ..])
                 && !matches!(words.get(at + 2), Some(&("of" | "with" | "including" | "for")));
-        if let (true, Some(last)) = (names_last, &numbers.last) {
-            items.push(Item::Number(last.clone()));
+        let meant = if PRONOUNS.contains(&word) {
+            numbers.last.clone()
+        } else {
+            numbers.whole(words.get(at + 1).unwrap_or(&""))
+        };
+        if let (true, Some(last)) = (names_last, meant) {
+            items.push(Item::Number(last));
             at += if PRONOUNS.contains(&word) { 1 } else { 2 };
             // "That total", "this result", "that one"
             at +=

@@ -318,7 +318,9 @@ fn is_verbless_question(sentence: &str) -> bool {
     let utterance = Utterance::new(sentence);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let last = words.iter().rfind(|word| !matches!(**word, "please" | "pls" | "again" | "now"));
+    let corrects = words.first().is_some_and(|first| matches!(*first, "no" | "sorry" | "wait" | "actually"));
     words.len() <= MAX_WORDS
+        && !corrects
         && !sentence.contains([':', '='])
         && last.is_some_and(|last| {
             matches!(

@@ -15,6 +15,8 @@ mod preferences;
 pub(crate) mod quoting;
 mod results;
 mod rewording;
+mod sequence;
+mod weekday;
 
 use std::collections::HashSet;
 
@@ -273,6 +275,7 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
     };
     noted()
         .or_else(|| quoting::picked(&text, turn.said()))
+        .or_else(|| weekday::describe(&text, turn.said(), language))
         .or_else(|| results::describe(&text, turn.said(), language))
         .or_else(|| lists::describe(&text, turn.said(), language))
         .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.said())?)))
@@ -354,8 +357,10 @@ fn answer(turn: &Turn<'_>) -> String {
         let referred = referred_questions(&question, earlier.map(ChatMessage::plain_text));
         let asked = Question::new(&question, &referred.join(" "));
         let own = honesty::in_own_words(&turn.question(), &question, &asked, language);
-        let quoted =
-            own.or_else(|| honesty::checked(&question, quoting::quote(&asked, &instructions, language), language));
+        let quoted = own.or_else(|| {
+            let quoted = quoting::quote(&asked, &instructions, language);
+            honesty::checked(&question, referred.first().map_or("", String::as_str), quoted, language)
+        });
         lines.extend(quoted.iter().flat_map(|quoted| quoted.lines()).map(str::to_owned));
     }
     let mut seen = HashSet::new();

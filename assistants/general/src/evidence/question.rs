@@ -139,7 +139,12 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let is_name = |word: &QuestionWord| matches!(&*word.word, "name" | "nombre" | "called" | "llamo");
+        let is_name = |word: &QuestionWord| {
+            matches!(
+                &*word.word,
+                "name" | "nombre" | "called" | "llamo" | "full" | "first" | "real" | "whole" | "given"
+            )
+        };
         let asks_for_name = topic.iter().all(|word| word.is_light || is_name(word)) && asks_for_name(&own);
         let topic = if asks_for_name { vec![QuestionWord::new("name".to_owned(), name_stems())] } else { topic };
         let wanted = wanted(&own);

@@ -8,8 +8,9 @@ use crate::evidence::question::{Question, WantedValue};
 use crate::evidence::terms::Terms;
 use crate::evidence::{Candidate, contains_topic, sentences, statements};
 
-/// Says of an answer what it lacks, or withholds it if it is about another name.
-pub(super) fn checked(question: &str, answer: Option<String>, language: Language) -> Option<String> {
+/// Says of an answer what it lacks, or withholds it if it is about another name. `referred` is the earlier question that the question
+/// continues.
+pub(super) fn checked(question: &str, referred: &str, answer: Option<String>, language: Language) -> Option<String> {
     let answer = answer?;
     if let Some(name) = missing_name(question, &answer) {
         return Some(match language {
@@ -21,7 +22,8 @@ pub(super) fn checked(question: &str, answer: Option<String>, language: Language
     if !starts_with_quotation(&answer) {
         return Some(answer);
     }
-    let answer = about_names(question, &answer);
+    let names = Some(names_in(question)).filter(|names| !names.is_empty() || !has_personal_pronoun(question));
+    let answer = about_names(&names.unwrap_or_else(|| names_in(referred)), &answer);
     let quoted = quoted_texts(&answer);
     let Some(missing) = missing(question, &quoted) else { return Some(answer) };
     Some(match (language, missing) {
@@ -31,6 +33,10 @@ pub(super) fn checked(question: &str, answer: Option<String>, language: Language
         (Language::Spanish, Missing::Reason) => format!("No se da ninguna razón. Lo que encontré:\n{answer}"),
         (Language::Spanish, Missing::Place) => format!("No se da ningún lugar. Lo que encontré:\n{answer}"),
         (Language::Spanish, Missing::Price) => format!("No se da ningún precio. Lo que encontré:\n{answer}"),
+        (Language::English, Missing::Number) => format!("No number is given. What I found:\n{answer}"),
+        (Language::Spanish, Missing::Number) => format!("No se da ningún número. Lo que encontré:\n{answer}"),
+        (Language::English, Missing::Duration) => format!("No duration is given. What I found:\n{answer}"),
+        (Language::Spanish, Missing::Duration) => format!("No se da ninguna duración. Lo que encontré:\n{answer}"),
         (Language::English, Missing::Mention(word)) => {
             format!("No: I found nothing about “{word}”. The closest thing:\n{answer}")
         }
@@ -40,9 +46,14 @@ pub(super) fn checked(question: &str, answer: Option<String>, language: Language
     })
 }
 
+/// Whether a question is about the person of the question before: "and her desk?"
+fn has_personal_pronoun(question: &str) -> bool {
+    let utterance = Utterance::new(question);
+    utterance.words().iter().any(|word| matches!(&*word.folded, "she" | "her" | "hers" | "he" | "him" | "his"))
+}
+
 /// Removes the quotations about others if the question names someone and another quotation is about them.
-fn about_names(question: &str, answer: &str) -> String {
-    let names = names_in(question);
+fn about_names(names: &[String], answer: &str) -> String {
     let lines: Vec<&str> = answer.lines().collect();
     let names_one = |text: &str| names.iter().any(|name| text.contains(name.as_str()));
     let is_kept = |line: &&str| {
@@ -67,7 +78,9 @@ fn is_about_another(text: &str) -> bool {
     ];
     let utterance = Utterance::new(text);
     let is_name = text.starts_with(char::is_uppercase) && !OTHERS.contains(&utterance.word(0));
-    is_name && VERBS.contains(&utterance.word(1))
+    let verb = utterance.word(1);
+    let is_third_person = verb.len() > 3 && verb.ends_with('s') && !verb.ends_with("ss");
+    is_name && (VERBS.contains(&verb) || is_third_person)
 }
 
 /// Returns the names in a question: capitalized words after the first one.
@@ -104,6 +117,8 @@ enum Missing {
     Reason,
     Place,
     Price,
+    Number,
+    Duration,
     /// The word after "did I tell you".
     Mention(String),
 }
@@ -146,6 +161,14 @@ fn missing(question: &str, quoted: &str) -> Option<Missing> {
         let has_sign = quoted.contains(['€', '$', '£']);
         return (!says(&PRICES) && !has_sign).then_some(Missing::Price);
     }
+    if words.iter().any(|word| matches!(*word, "phone" | "telephone" | "telefono")) {
+        let digits = |chunk: &str| chunk.bytes().filter(u8::is_ascii_digit).count();
+        let has_number = quoted.split(|c: char| c.is_alphabetic()).any(|chunk| digits(chunk) >= MIN_PHONE_DIGITS);
+        return (!has_number).then_some(Missing::Number);
+    }
+    if words.windows(2).any(|pair| pair == ["how", "long"]) {
+        return (!says(&DURATIONS)).then_some(Missing::Duration);
+    }
     // "Did I tell you the airline?"
     let asks_mention = matches!(
         words[..],
@@ -167,6 +190,57 @@ fn missing(question: &str, quoted: &str) -> Option<Missing> {
     }
     None
 }
+
+/// The minimum number of digits in a phone number.
+const MIN_PHONE_DIGITS: usize = 4;
+
+/// Words of durations, periods and lengths.
+const DURATIONS: [&str; 44] = [
+    "second",
+    "seconds",
+    "minute",
+    "minutes",
+    "min",
+    "mins",
+    "hour",
+    "hours",
+    "h",
+    "hrs",
+    "day",
+    "days",
+    "night",
+    "nights",
+    "week",
+    "weeks",
+    "month",
+    "months",
+    "year",
+    "years",
+    "until",
+    "till",
+    "from",
+    "since",
+    "between",
+    "forever",
+    "always",
+    "overnight",
+    "m",
+    "cm",
+    "km",
+    "metres",
+    "meters",
+    "miles",
+    "feet",
+    "inches",
+    "segundos",
+    "minutos",
+    "horas",
+    "dias",
+    "semanas",
+    "meses",
+    "desde",
+    "hasta",
+];
 
 fn is_day(word: &str) -> bool {
     const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
@@ -220,8 +294,12 @@ mod tests {
             ("how much does a ticket cost?", "A ticket is 12 euros.", "You said"),
             ("did I mention the hotel?", "My train leaves at nine.", "No: I found nothing about “hotel”"),
             ("when is the dinner?", "The dinner is at 19:30.", "You said"),
+            ("what is the plumber's phone number?", "The plumber comes on 4 May.", "No number"),
+            ("what is the plumber's phone number?", "The plumber is on 555 0182.", "You said"),
+            ("how long did the repair take?", "The repair was on 12 March.", "No duration"),
+            ("how long did the repair take?", "The repair took three hours.", "You said"),
         ] {
-            let checked = checked(question, answer(text), Language::English).unwrap();
+            let checked = checked(question, "", answer(text), Language::English).unwrap();
             assert!(checked.starts_with(expected), "{question}: {checked}");
         }
     }
@@ -230,7 +308,7 @@ mod tests {
     fn quotations_about_others_are_removed() {
         let answer = "You said on 4 May: “Ada is fond of figs.” [1]\nYou said on 4 May: “Ben is fond of dates.” [2]\n\
                       You said on 4 May: “No, she is fond of plums.” [3]";
-        let checked = |question: &str| checked(question, Some(answer.to_owned()), Language::English).unwrap();
+        let checked = |question: &str| checked(question, "", Some(answer.to_owned()), Language::English).unwrap();
         assert!(
             !checked("what is Ada fond of?").contains("dates") && checked("what is Ada fond of?").contains("plums")
         );
@@ -239,10 +317,20 @@ mod tests {
     }
 
     #[test]
+    fn a_pronoun_means_the_person_of_the_question_before() {
+        let answer = "You said on 4 May: “Ada has desk 9.” [1]\nYou said on 4 May: “Ben has desk 14.” [2]";
+        let checked = |question: &str, referred: &str| {
+            checked(question, referred, Some(answer.to_owned()), Language::English).unwrap()
+        };
+        assert!(!checked("and her desk?", "What is Ada's extension?").contains("14"));
+        assert_eq!(checked("and the desk?", "What is Ada's extension?"), answer);
+    }
+
+    #[test]
     fn facts_about_another_name_are_withheld() {
         let answer =
             "I found nothing about “omars”. The closest thing you told me:\nYou said on 4 May: “Ida's desk is 12.” [1]";
-        let checked = |question: &str| checked(question, Some(answer.to_owned()), Language::English).unwrap();
+        let checked = |question: &str| checked(question, "", Some(answer.to_owned()), Language::English).unwrap();
         assert_eq!(checked("what is Omar's desk?"), "I found nothing about “Omar”.");
         assert_eq!(checked("what is omars desk?"), answer);
     }

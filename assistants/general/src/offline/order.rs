@@ -7,8 +7,10 @@ use threadkeep::{ChatMessage, Role};
 use super::lists::lists;
 use super::quoting::quoted_texts;
 use super::results::ordinal;
+use super::sequence::sequence;
 use crate::calculation;
 use crate::evidence::statements;
+use crate::evidence::terms::Terms;
 
 /// The maximum number of words in a question for the order.
 const MAX_WORDS: usize = 16;
@@ -78,10 +80,13 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
                 None => neighbour(&said).map(|text| quote(&text)),
             }
         }
-        Wanted::Original => original(&said).map(|text| quote(&text)),
+        Wanted::Original => original(&said, text).map(|text| quote(&text)),
         Wanted::Nth { word, from_list } => {
             let kept = lists(earlier).pop().map(|list| list.items).filter(|items| !items.is_empty());
-            let list = if from_list { kept.or_else(|| newest_list(&said))? } else { said.clone() };
+            let list = match from_list {
+                true => kept.or_else(|| sequence(&said)).or_else(|| newest_list(&said))?,
+                false => said.clone(),
+            };
             let at = ordinal(&word, list.len())?;
             match list.get(at) {
                 Some(item) => Some(quote(item)),
@@ -118,16 +123,24 @@ fn words_of(text: &str) -> Vec<String> {
     words.into_iter().filter(|word| !is_article(word)).map(singular).collect()
 }
 
-/// Returns the statement that the newest correction replaced.
-fn original(said: &[String]) -> Option<String> {
+/// Returns the statement that the newest correction replaced. A question for a day or a time is about a correction of one.
+fn original(said: &[String], question: &str) -> Option<String> {
     let corrects = |text: &String| {
         let utterance = Utterance::new(&**text);
         let words = || utterance.words().iter().map(|word| word.folded.as_str());
         matches!(utterance.word(0), "no" | "sorry" | "correction" | "wait" | "oops" | "actually" | "perdon")
             || words().any(|word| matches!(word, "moved" | "changed" | "postponed" | "rescheduled"))
+            || words().any(|word| word == "not") && text.contains(',')
     };
-    let at = said.iter().rposition(corrects)?;
-    let is_statement = |text: &String| Utterance::new(&**text).words().len() > MIN_WORDS && !corrects(text);
+    let asked = Utterance::new(question);
+    let asks_time = asked
+        .words()
+        .iter()
+        .any(|word| matches!(&*word.folded, "day" | "date" | "when" | "time" | "weekday" | "dia" | "fecha" | "hora"));
+    let is_asked = |text: &String| !asks_time || Terms::new(text).has_time();
+    let at = said.iter().rposition(|text| corrects(text) && is_asked(text))?;
+    let is_statement =
+        |text: &String| Utterance::new(&**text).words().len() > MIN_WORDS && !corrects(text) && is_asked(text);
     said[..at].iter().rev().find(|text| is_statement(text)).cloned()
 }
 
@@ -305,6 +318,13 @@ mod tests {
     fn the_order_of_statements_is_known() {
         let series = said(&["Note stop 1: Oslo", "Note stop 2: Bergen", "Note stop 3: Tromsø"]);
         let list = said(&["Shopping list: rice, beans, oil and salt", "The shop closes at nine."]);
+        let stops = said(&["Stops: first Lyon.", "then Nice, and finally Pisa"]);
+        let visit = said(&[
+            "The visit is on Monday at ten.",
+            "Sorry, I meant Wednesday.",
+            "It is in room Oak and Mr Haddad comes.",
+            "no wait, not room Oak, room Elm",
+        ]);
         for (earlier, text, expected) in [
             (&series, "what came right before Tromsø?", Some("Bergen")),
             (&series, "and which one was just after Oslo?", Some("Bergen")),
@@ -314,6 +334,8 @@ mod tests {
             (&list, "what's the last item on the list?", Some("salt")),
             (&list, "how many items are on my list?", Some("4: ")),
             (&list, "what was the last thing I said?", Some("closes at nine")),
+            (&stops, "and which one is the last?", Some("Pisa")),
+            (&visit, "which day did I say at first?", Some("Monday")),
             (&list, "what do I need before the meeting?", None),
             (&list, "what happens after lunch?", None),
             (&list, "what was the first flight?", None),

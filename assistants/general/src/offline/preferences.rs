@@ -216,8 +216,15 @@ fn matching_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {
     };
     let wanted = words_of(text);
     let listed = outcome.result("list_preferences");
-    let mut names = listed["preferences"].as_object()?.keys().filter(|name| words_of(name) == wanted);
-    names.next().cloned()
+    let all = listed["preferences"].as_object()?;
+    let named = all.keys().find(|name| words_of(name) == wanted);
+    // "The preference about distances": the only one whose name or value contains the words.
+    let is_about = |(name, value): &(&String, &Value)| {
+        let own = words_of(&format!("{name} {}", self::text(value)));
+        !wanted.is_empty() && wanted.iter().all(|word| own.contains(word))
+    };
+    let mut about = all.iter().filter(is_about).map(|(name, _)| name);
+    named.or_else(|| about.next().filter(|_| about.next().is_none())).cloned()
 }
 
 /// Returns the name in "favourite biscuit, the doctor says no more sugar".

@@ -15,7 +15,7 @@ use crate::evidence::{Candidate, answers, contains_topic, matches_word, missing_
 const PREFERENCES: &str = "What the user prefers:\n";
 /// The maximum number of characters in a quotation.
 const MAX_CHARACTERS: usize = 500;
-const MONTHS: [&str; 12] = [
+pub(super) const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -29,7 +29,7 @@ const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-const MONTHS_IN_SPANISH: [&str; 12] = [
+pub(super) const MONTHS_IN_SPANISH: [&str; 12] = [
     "enero",
     "febrero",
     "marzo",

@@ -109,7 +109,10 @@ fn is_bare_change(text: &str) -> bool {
     let corrects = words.first().is_some_and(|first| CORRECTIONS.contains(first))
         && words.len() <= MAX_CORRECTION_WORDS
         && (0..words.len()).any(is_value);
-    (corrects || words.iter().any(|word| is_change(word)))
+    // "And on Saturday, not Friday"
+    let is_time = |at: usize| times.iter().any(|range| range.contains(&at));
+    let rejects = (1..words.len()).any(|at| words[at - 1] == "not" && is_time(at) && (0..at).any(is_time));
+    (corrects || rejects || words.iter().any(|word| is_change(word)))
         && !is_question(text)
         && (0..words.len()).all(is_uninformative)
 }

@@ -282,7 +282,7 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
         return Some(format!("({})/{}", numbers.join("+"), numbers.len()));
     }
     // "Both together?" after two results
-    if let Some(pair) = numbers.group(2).filter(|_| words.contains(&"both")) {
+    if let Some(pair) = numbers.group(2).filter(|_| only_total && words.contains(&"both")) {
         return Some(pair.join("+"));
     }
     // "Add that to the list" is no question.

@@ -1,4 +1,4 @@
-//! Things that the user told in their order, over one or several messages: "first the glazier", "after that the locksmith, and finally
+//! Things that the user listed in their order, over one or several messages: "first the glazier", "after that the locksmith, and finally
 //! the dump".
 
 use threadkeep::dialogue::Utterance;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_are_told_in_order() {
+    fn things_are_listed_in_order() {
         let said = |texts: &[&str]| sequence(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
         let trip =
             ["Stops of the trip: first Lyon.", "It will be hot.", "After that Nice", "then Genoa, and finally Pisa"];

@@ -85,8 +85,8 @@ fn dates(text: &str) -> Vec<DayAndMonth> {
             let name = name.to_lowercase();
             name == word || word.len() == 3 && name.starts_with(word)
         };
-        let position = MONTHS.iter().position(|name| is_name(&name));
-        position.or_else(|| MONTHS_IN_SPANISH.iter().position(|name| is_name(&name)))
+        let position = MONTHS.iter().position(&is_name);
+        position.or_else(|| MONTHS_IN_SPANISH.iter().position(is_name))
     };
     let day = |word: &str| {
         let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());

@@ -75,10 +75,10 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
     }
     // "And if the VAT were only 7%?"
     let is_condition = words.contains(&"if") && words.contains(&"percent");
-    let is_said = |word: &&str| {
+    let is_stated = |word: &&str| {
         !is_condition || !matches!(*word, "the" | "vat" | "tax" | "tip" | "discount" | "were" | "was" | "only" | "just")
     };
-    let words: Vec<&str> = words.into_iter().filter(is_said).collect();
+    let words: Vec<&str> = words.into_iter().filter(is_stated).collect();
     let start = words.iter().position(|word| !OPENINGS.contains(word))?;
     let has_opening = start > 0;
     let number = |at: usize| {

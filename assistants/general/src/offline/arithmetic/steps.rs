@@ -72,7 +72,7 @@ pub(super) fn stem(word: &str) -> String {
     let stem = ["xes", "ses", "ches", "shes"].iter().find(|ending| word.ends_with(**ending));
     match stem {
         Some(_) => word[..word.len() - 2].to_owned(),
-        None if word.len() > 3 => word.trim_end_matches('s').to_owned(),
+        None if word.len() > 3 && !word.ends_with("ss") => word.trim_end_matches('s').to_owned(),
         None => word.to_owned(),
     }
 }

@@ -290,6 +290,7 @@ pub(crate) fn statements(text: &str) -> String {
         !is_question(sentence)
             && !asks_to_forget(sentence)
             && !is_verbless_question(sentence)
+            && !is_cancellation(sentence)
             && !starts_like_command(sentence)
     };
     let statements: Vec<&str> = sentences(text).filter(is_statement).collect();
@@ -311,6 +312,36 @@ pub(crate) fn own_answer(text: &str) -> Option<&str> {
 
 /// The minimum number of words in a statement with which a message answers its own question.
 const MIN_ANSWER_WORDS: usize = 2;
+
+/// Whether a sentence only takes back a request: "no wait, leave it", "never mind", "keep it".
+fn is_cancellation(sentence: &str) -> bool {
+    const WORDS: [&str; 20] = [
+        "no",
+        "wait",
+        "dont",
+        "do",
+        "not",
+        "actually",
+        "please",
+        "it",
+        "that",
+        "leave",
+        "keep",
+        "never",
+        "mind",
+        "nevermind",
+        "cancel",
+        "ok",
+        "them",
+        "there",
+        "mejor",
+        "dejalo",
+    ];
+    let utterance = Utterance::new(sentence);
+    let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&&*word.folded));
+    has(&["leave", "keep", "nevermind", "mind", "cancel", "dejalo"])
+        && utterance.words().iter().all(|word| WORDS.contains(&&*word.folded))
+}
 
 /// Whether a short sentence is a question without a verb: "staging db port", "4.12 freeze date".
 fn is_verbless_question(sentence: &str) -> bool {

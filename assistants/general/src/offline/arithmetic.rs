@@ -5,6 +5,7 @@ mod corrections;
 mod grammar;
 mod numbers;
 mod pricing;
+mod quantities;
 mod spending;
 mod steps;
 
@@ -17,8 +18,8 @@ use corrections::{UNITS, corrected};
 use grammar::{difference, phrase};
 pub(super) use numbers::spelled;
 use numbers::{Item, Numbers, PRONOUNS, is_number, items, plain_numbers, tokens};
-use pricing::{cost, per_piece, total_of};
-pub(super) use steps::recalled;
+use pricing::{cost, per_head, per_piece, total_of, with_percent_on_top};
+pub(super) use steps::{before_step, recalled};
 
 /// The maximum number of words in a calculation.
 const MAX_WORDS: usize = 24;
@@ -29,7 +30,23 @@ pub(super) fn complete(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let known = calculations(earlier);
     spending::total(text, earlier)
         .or_else(|| corrected(text, earlier, &known))
+        .or_else(|| with_units(text, earlier, &known))
         .or_else(|| in_words(text, earlier, &known))
+}
+
+/// Returns the calculation of a message with amounts, rates or shares.
+fn with_units(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
+    let tokens = tokens(text);
+    if tokens.is_empty() || tokens.len() > MAX_WORDS {
+        return None;
+    }
+    let answered = last_answered(earlier, known);
+    let last = || answered.clone().or_else(|| Numbers::new("", earlier, known).last);
+    quantities::calculated(text, earlier, known)
+        .or_else(|| per_head(&tokens, answered.as_deref()))
+        .or_else(|| with_percent_on_top(&tokens))
+        .or_else(|| quantities::changed(text, earlier, last().as_deref()))
+        .or_else(|| quantities::scaled(text, earlier))
 }
 
 /// Words that a calculation may begin with.
@@ -107,6 +124,7 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
         return Some(total);
     }
     let tokens = operation_on_taken(&tokens).unwrap_or(tokens);
+    let tokens = supposed_operation(&tokens).unwrap_or(tokens);
     let (mut items, mut refers) = items(&tokens, &numbers)?;
     if let Some(last) = numbers.last.as_ref().filter(|_| !refers) {
         let count = items.iter().filter(|item| matches!(item, Item::Number(_))).count();
@@ -137,8 +155,7 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     // "Which of them", "the difference of" need their last word.
     let expression = phrase(items.get(start..end)?)?;
     // Without a reference, only a request is a calculation: "add 12.5, 17 and 21.5".
-    let requests =
-        items[start].is(&["add", "divide", "split", "share", "multiply", "subtract", "take", "sum", "suma", "divide"]);
+    let requests = items[start].is(&REQUESTS);
     let has_operation = expression.contains(['+', '-', '*', '/', '^']);
     let corrects = tokens.iter().any(|token| matches!(&**token, "meant" | "mean"));
     (has_operation && (refers || requests || corrects || is_math(&items))).then_some(expression)
@@ -170,6 +187,26 @@ fn operation_on_taken(tokens: &[String]) -> Option<Vec<String>> {
     };
     Some(words.into_iter().map(str::to_owned).collect())
 }
+
+/// Returns the operation in "what do you get if you divide 15 by 4".
+fn supposed_operation(tokens: &[String]) -> Option<Vec<String>> {
+    let at = tokens.windows(2).position(|pair| {
+        matches!(&*pair[0], "if" | "when") && matches!(&*pair[1], "you" | "i" | "we") || pair[0] == "si"
+    })?;
+    let is_opening = |token: &String| {
+        FILLERS.contains(&token.as_str())
+            || matches!(&**token, "do" | "does" | "get" | "happens" | "comes" | "out" | "i" | "we")
+    };
+    let start = at + if tokens[at] == "si" { 1 } else { 2 };
+    let operates = tokens.get(start).is_some_and(|token| REQUESTS.contains(&token.as_str()));
+    (operates && tokens[..at].iter().all(is_opening)).then(|| tokens[start..].to_vec())
+}
+
+/// Verbs of calculations.
+const REQUESTS: [&str; 13] = [
+    "add", "divide", "split", "share", "multiply", "subtract", "take", "sum", "suma", "double", "halve", "triple",
+    "divides",
+];
 
 /// Whether a message ends like "with 10 euros shipping on top".
 fn is_on_top(items: &[Item]) -> bool {
@@ -342,6 +379,8 @@ mod tests {
             ("what was that?", None),
             ("is that it", None),
             ("take the bread off the list", None),
+            ("what do you get if you divide 15 by 4", Some("15/4")),
+            ("double 37", Some("2*37")),
             ("square it", Some("30^2")),
             ("divide that plus 6 by 4", Some("(30+6)/4")),
             ("by how much?", Some("30-24")),

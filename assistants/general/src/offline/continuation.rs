@@ -20,6 +20,29 @@ const MAX_EARLIER: usize = 3;
 
 /// Returns the complete question that a message means.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    match without_interjection(message) {
+        Some(rest) => completed(rest, earlier).or_else(|| {
+            let continues = matches!(Utterance::new(rest).word(0), "and" | "y" | "but" | "so" | "pero");
+            (!continues).then(|| rest.to_owned())
+        }),
+        None => completed(message, earlier),
+    }
+}
+
+/// Returns what follows an interjection that is a sentence of its own: "ok ok. double 37", "lol ok. and by 4?"
+fn without_interjection(message: &str) -> Option<&str> {
+    const INTERJECTIONS: [&str; 22] = [
+        "ok", "okay", "lol", "haha", "hehe", "cool", "nice", "great", "super", "perfect", "hm", "hmm", "oh", "ah",
+        "wow", "right", "good", "fine", "alright", "vale", "genial", "bueno",
+    ];
+    let (first, rest) = message.split_once(['.', '!', ','])?;
+    let first = Utterance::new(first);
+    let is_interjection = first.words().iter().all(|word| INTERJECTIONS.contains(&&*word.folded));
+    let rest = rest.trim_start_matches(['.', '!', ',', ' ']);
+    (!first.words().is_empty() && is_interjection && Utterance::new(rest).words().len() > 1).then_some(rest)
+}
+
+fn completed(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let complete = asked_calculation(message)
         .or_else(|| price_of_several(message))
         .or_else(|| amount_at_a_price(message, earlier))
@@ -312,7 +335,12 @@ fn operation(message: &str) -> Option<Operation> {
     let number = number(&text, &utterance, at)?;
     at += number.words;
     let percent = word(at) == "percent";
-    let rest = words.len().saturating_sub(at + usize::from(percent));
+    // "Add 40 to that last one"
+    let is_reference = |at: &usize| {
+        refers(word(*at)) || matches!(word(*at), "to" | "a" | "ese" | "esa" | "last" | "one" | "ultimo" | "ultima")
+    };
+    let after = at + usize::from(percent);
+    let rest = (after..words.len()).filter(|at| !is_reference(at)).count();
     let max_rest = if is_direct { MAX_REST_AFTER_OPERATOR } else { MAX_REST };
     let sign = if percent { "%" } else { "" };
     (rest <= max_rest).then(|| Operation::Other(format!("{operator} {}{sign}", number.text)))
@@ -367,6 +395,13 @@ mod tests {
     }
 
     #[test]
+    fn interjections_are_left_out() {
+        assert_eq!(without_interjection("ok ok. double 37"), Some("double 37"));
+        assert_eq!(without_interjection("cool, thanks"), None);
+        assert_eq!(without_interjection("the flat is fine. It is warm"), None);
+    }
+
+    #[test]
     fn operations_are_parsed() {
         for (message, expected) in [
             ("plus 20% vat", "+ 20%"),
@@ -388,6 +423,7 @@ mod tests {
             assert_eq!(operation(message), Some(Operation::Other(expected.to_owned())), "{message}");
         }
         assert_eq!(operation("what is 20% of that"), Some(Operation::Share("20".to_owned())));
+        assert_eq!(operation("súmale 40 a eso último"), Some(Operation::Other("+ 40".to_owned())));
         for message in
             ["plus the dog needs 3 walks a day now", "split the bill", "add milk to the list", "half the team came", ""]
         {

@@ -33,7 +33,9 @@ pub(super) fn checked(question: &str, referred: &str, answer: Option<String>, la
         (Language::Spanish, Missing::Reason) => format!("No se da ninguna razón. Lo que encontré:\n{answer}"),
         (Language::Spanish, Missing::Place) => format!("No se da ningún lugar. Lo que encontré:\n{answer}"),
         (Language::Spanish, Missing::Price) => format!("No se da ningún precio. Lo que encontré:\n{answer}"),
+        (Language::English, Missing::Name) => format!("No name is given. What I found:\n{answer}"),
         (Language::English, Missing::Number) => format!("No number is given. What I found:\n{answer}"),
+        (Language::Spanish, Missing::Name) => format!("No se da ningún nombre. Lo que encontré:\n{answer}"),
         (Language::Spanish, Missing::Number) => format!("No se da ningún número. Lo que encontré:\n{answer}"),
         (Language::English, Missing::Duration) => format!("No duration is given. What I found:\n{answer}"),
         (Language::Spanish, Missing::Duration) => format!("No se da ninguna duración. Lo que encontré:\n{answer}"),
@@ -117,6 +119,7 @@ enum Missing {
     Reason,
     Place,
     Price,
+    Name,
     Number,
     Duration,
     /// The word after "did I tell you".
@@ -166,6 +169,9 @@ fn missing(question: &str, quoted: &str) -> Option<Missing> {
         let has_number = quoted.split(|c: char| c.is_alphabetic()).any(|chunk| digits(chunk) >= MIN_PHONE_DIGITS);
         return (!has_number).then_some(Missing::Number);
     }
+    if asks_name_of_another(&words) {
+        return (!contains_name(quoted)).then_some(Missing::Name);
+    }
     if words.windows(2).any(|pair| pair == ["how", "long"]) {
         return (!says(&DURATIONS)).then_some(Missing::Duration);
     }
@@ -189,6 +195,38 @@ fn missing(question: &str, quoted: &str) -> Option<Missing> {
         return question.topic.iter().find(is_missing).map(|word| Missing::Mention(word.word.clone()));
     }
     None
+}
+
+/// Whether a question asks for the name of someone or something: "what's my sister called?", "what is the dog's name?"
+fn asks_name_of_another(words: &[&str]) -> bool {
+    let asks = words.iter().any(|word| matches!(*word, "what" | "whats" | "como"));
+    let is_own = words.windows(2).any(|pair| matches!(pair, ["my", "name"] | ["i", "called"] | ["me", "llamo"]));
+    let ends = words.last().is_some_and(|last| matches!(*last, "called" | "name" | "named"))
+        || words.windows(2).any(|pair| pair == ["se", "llama"]);
+    asks && ends && !is_own
+}
+
+/// Whether a text may contain a name: a capitalized word, or "is" with a word that is no verb.
+fn contains_name(text: &str) -> bool {
+    const OTHERS: [&str; 24] = [
+        "i", "im", "ive", "a", "an", "the", "my", "our", "in", "at", "on", "from", "with", "here", "not", "very", "so",
+        "due", "he", "she", "it", "we", "they", "mi",
+    ];
+    let utterance = Utterance::new(text);
+    let words = utterance.words();
+    let is_plain = |word: &str| {
+        OTHERS.contains(&word)
+            || word.ends_with("ing")
+            || word.ends_with("ed")
+            || is_day(word)
+            || word.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let is_capitalized = |at: usize| text[words[at].span.start..].starts_with(char::is_uppercase);
+    (0..words.len()).any(|at| match utterance.word(at) {
+        "called" | "named" | "name" | "llama" | "nombre" => true,
+        "is" | "are" | "was" | "es" | "son" => words.get(at + 1).is_some_and(|next| !is_plain(&next.folded)),
+        word => is_capitalized(at) && !is_plain(word),
+    })
 }
 
 /// The minimum number of digits in a phone number.
@@ -296,6 +334,9 @@ mod tests {
             ("when is the dinner?", "The dinner is at 19:30.", "You said"),
             ("what is the plumber's phone number?", "The plumber comes on 4 May.", "No number"),
             ("what is the plumber's phone number?", "The plumber is on 555 0182.", "You said"),
+            ("what's my sister called?", "my sister is coming on saturday", "No name"),
+            ("what's my sister called?", "My sister Ines is coming on Saturday", "You said"),
+            ("what's the dog's name?", "the dog is rex", "You said"),
             ("how long did the repair take?", "The repair was on 12 March.", "No duration"),
             ("how long did the repair take?", "The repair took three hours.", "You said"),
         ] {

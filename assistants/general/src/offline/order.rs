@@ -1,6 +1,6 @@
 //! The order of what the user said in this conversation: "what came right before the flange?", "how many items did I list?".
 
-use threadkeep::core::text::Language;
+use threadkeep::core::text::{Language, content_terms};
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role};
 
@@ -32,6 +32,10 @@ enum Wanted {
     NthQuestion { word: String },
     /// What was said before it was corrected.
     Original,
+    /// What was said of the same thing before the statement of a change: "and before the cut?"
+    BeforeChange { change: String },
+    /// The other one of two statements.
+    Other,
     /// The number of items.
     Count,
 }
@@ -81,6 +85,14 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
             }
         }
         Wanted::Original => original(&said, text).map(|text| quote(&text)),
+        Wanted::BeforeChange { change } => before_change(&said, &change).map(|text| quote(&text)),
+        Wanted::Other => {
+            let reply = earlier.iter().rev().find(|message| message.role == Role::Assistant)?.plain_text();
+            let quoted = quoted_texts(&reply);
+            let [one, other] = &said[..] else { return None };
+            let found = if *one == quoted { other } else { one };
+            (*one == quoted || *other == quoted).then(|| quote(found))
+        }
         Wanted::Nth { word, from_list } => {
             let kept = lists(earlier).pop().map(|list| list.items).filter(|items| !items.is_empty());
             let list = match from_list {
@@ -144,6 +156,19 @@ fn original(said: &[String], question: &str) -> Option<String> {
     said[..at].iter().rev().find(|text| is_statement(text)).cloned()
 }
 
+/// Returns the statement before the newest one of a change that has a word in common with it.
+fn before_change(said: &[String], change: &str) -> Option<String> {
+    let stem = change.trim_end_matches(['e', 's']);
+    let at = said.iter().rposition(|text| words_of(text).iter().any(|word| word.starts_with(stem)))?;
+    let terms = |text: &str| -> Vec<String> {
+        let words = content_terms(text).into_iter().map(|(word, _)| word);
+        words.filter(|word| !word.starts_with(|c: char| c.is_ascii_digit())).collect()
+    };
+    let subject = terms(&said[at]);
+    let is_same = |text: &&String| terms(text).iter().any(|word| subject.contains(word));
+    said[..at].iter().rev().find(is_same).cloned()
+}
+
 fn none_there(language: Language) -> String {
     match language {
         Language::English => "Nothing: it is at that end of the list.".to_owned(),
@@ -204,6 +229,27 @@ fn wanted(text: &str) -> Option<Wanted> {
         "step",
         "entry",
     ];
+    /// Nouns of changes that a statement may describe.
+    const CHANGES: [&str; 14] = [
+        "cut",
+        "change",
+        "raise",
+        "rise",
+        "increase",
+        "drop",
+        "move",
+        "switch",
+        "update",
+        "correction",
+        "reduction",
+        "swap",
+        "renewal",
+        "promotion",
+    ];
+    const BEFORE_CHANGE: [&str; 16] = [
+        "and", "what", "whats", "was", "were", "is", "it", "that", "how", "much", "did", "they", "have", "had", "so",
+        "about",
+    ];
     const ITEMS: [&str; 8] = ["item", "items", "entry", "entries", "step", "steps", "point", "points"];
     const THINGS: [&str; 6] = ["thing", "things", "message", "note", "fact", "statement"];
     const SAYING: [&str; 12] =
@@ -219,6 +265,18 @@ fn wanted(text: &str) -> Option<Wanted> {
             "what" | "which" | "whats" | "who" | "how" | "and" | "que" | "cual" | "cuantos" | "cuantas"
         );
     let pivot = words.iter().position(|word| matches!(*word, "before" | "after" | "antes" | "despues"));
+    if let [opening @ .., "before", "the" | "that", change] = &words[..]
+        && asks
+        && CHANGES.contains(change)
+        && opening.iter().all(|word| BEFORE_CHANGE.contains(word))
+    {
+        return Some(Wanted::BeforeChange { change: (*change).to_owned() });
+    }
+    let is_other =
+        |word: &&str| matches!(*word, "and" | "what" | "whats" | "was" | "the" | "other" | "thing" | "about");
+    if asks && words.contains(&"other") && words.ends_with(&["thing"]) && words.iter().all(is_other) {
+        return Some(Wanted::Other);
+    }
     if let Some(at) = pivot.filter(|_| asks) {
         let opening = &words[..at];
         let is_direct = opening
@@ -319,6 +377,7 @@ mod tests {
         let series = said(&["Note stop 1: Oslo", "Note stop 2: Bergen", "Note stop 3: Tromsø"]);
         let list = said(&["Shopping list: rice, beans, oil and salt", "The shop closes at nine."]);
         let stops = said(&["Stops: first Lyon.", "then Nice, and finally Pisa"]);
+        let budget = said(&["Sales has 900 a week.", "The park is near.", "Sales was cut by 100, they have 800"]);
         let visit = said(&[
             "The visit is on Monday at ten.",
             "Sorry, I meant Wednesday.",
@@ -335,6 +394,8 @@ mod tests {
             (&list, "how many items are on my list?", Some("4: ")),
             (&list, "what was the last thing I said?", Some("closes at nine")),
             (&stops, "and which one is the last?", Some("Pisa")),
+            (&budget, "and before the cut?", Some("has 900")),
+            (&budget, "what was it before the move?", None),
             (&visit, "which day did I say at first?", Some("Monday")),
             (&list, "what do I need before the meeting?", None),
             (&list, "what happens after lunch?", None),

@@ -2,14 +2,18 @@
 
 use std::collections::HashSet;
 
+use jiff::Span;
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
 use threadkeep::agent::DynamicContext;
 use threadkeep::core::text::Language;
 use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::time::{Direction, Period, Relation, TimeMention, Which, find_times};
 use threadkeep::{ChatMessage, Role};
 
 use super::results::ordinal;
 use crate::evidence::heading::Heading;
-use crate::evidence::question::Question;
+use crate::evidence::question::{Question, WantedValue};
 use crate::evidence::{Candidate, answers, contains_topic, matches_word, missing_words};
 
 const PREFERENCES: &str = "What the user prefers:\n";
@@ -109,7 +113,36 @@ fn quotation(question: &Question, quotable: &QuotableText, language: Language) -
     let text = best_part(question, &best_paragraph(question, &quotable.heading, text));
     // A list of everything that was said at a time is in chronological order.
     let is_list = question.time_of_messages().is_some() && question.has_no_topic();
-    format!("{} “{text}” [{number}]", origin(&quotable.heading, language, is_list))
+    let said_on = Heading::parse(&quotable.heading).filter(|_| question.wanted == WantedValue::Time);
+    let day = said_on.and_then(|heading| named_day(&text, heading.day, language));
+    let day = day.map(|day| format!(" ({day})")).unwrap_or_default();
+    format!("{} “{text}”{day} [{number}]", origin(&quotable.heading, language, is_list))
+}
+
+/// Returns the day that "yesterday" or "last week" means in a text of a day. `None` if the text names no such day, or several.
+fn named_day(text: &str, day: &str, language: Language) -> Option<String> {
+    let is_relative = |found: &TimeMention| {
+        found.time.relation == Relation::At
+            && match found.time.period {
+                Some(Period::RelativeDay(days)) => days != 0,
+                Some(Period::RelativeWeek(weeks)) => weeks != 0,
+                Some(Period::Weekday(_, which)) => which != Which::Nearest,
+                _ => false,
+            }
+    };
+    let [ref named] = find_times(&Utterance::new(text)).into_iter().filter(is_relative).collect::<Vec<_>>()[..] else {
+        return None;
+    };
+    let said_on: Date = day.parse().ok()?;
+    let now = said_on.to_zoned(TimeZone::UTC).ok()?;
+    let (start, end) = named.time.span(&now, Direction::Future)?;
+    let (start, last) = (start?.date(), end?.checked_sub(Span::new().seconds(1)).ok()?.date());
+    let formatted = |day: Date| formatted_day(&day.to_string(), language);
+    Some(match (start == last, language) {
+        (true, _) => formatted(start),
+        (false, Language::English) => format!("{} to {}", formatted(start), formatted(last)),
+        (false, Language::Spanish) => format!("del {} al {}", formatted(start), formatted(last)),
+    })
 }
 
 /// Formats the origin of a quotation for the user.
@@ -275,6 +308,19 @@ mod tests {
         assert!(part.chars().count() <= MAX_CHARACTERS + 2, "{part}");
         assert!(best_part(&Question::new("who is Ana", ""), &text).starts_with("we walked"));
         assert_eq!(best_part(&Question::new("who is Ana", ""), &"x".repeat(2_000)).chars().count(), MAX_CHARACTERS + 1);
+    }
+
+    #[test]
+    fn relative_days_are_named() {
+        for (text, expected) in [
+            ("paid Ana yesterday", Some("12 May 2026")),
+            ("the plumber comes tomorrow at 9", Some("14 May 2026")),
+            ("it broke last week", Some("4 May 2026 to 10 May 2026")),
+            ("the party is on 3 June", None),
+            ("yesterday I was ill, and tomorrow I rest", None),
+        ] {
+            assert_eq!(named_day(text, "2026-05-13", Language::English).as_deref(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -333,15 +333,29 @@ pub(super) fn last_answered(earlier: &[ChatMessage], known: &[Calculation]) -> O
     known.last().map(|last| last.result.clone()).filter(|result| reply.ends_with(&format!("= {result}")))
 }
 
-/// Returns the result before the last one for "what was it before splitting?", after a calculation.
+/// Returns the result before a step: "what was it before splitting?", "what did I have before I took anything off?"
 fn before_last<'a>(words: &[&str], known: &'a [Calculation], earlier: &[ChatMessage]) -> Option<&'a Calculation> {
     let at = words.iter().position(|word| *word == "before")?;
+    let is_asking = |word: &&str| {
+        QUESTION_WORDS.contains(word)
+            || is_noun(word)
+            || count(word).is_some()
+            || matches!(*word, "it" | "wait" | "sorry" | "add" | "up" | "make" | "but")
+    };
+    let asks = words[..at].iter().any(|word| matches!(*word, "what" | "whats" | "how" | "and"))
+        && words[..at].iter().all(|word| is_asking(word))
+        && words.len() <= at + MAX_STEP_WORDS;
+    if let Some(found) = arithmetic::before_step(&words[at + 1..], known).filter(|_| asks) {
+        return Some(found);
+    }
     let [.., previous, last] = known else { return None };
     let follows = last_reply(earlier)?.ends_with(&format!("= {}", last.result));
-    let asks = words[..at].iter().all(|word| QUESTION_WORDS.contains(word) || is_noun(word) || *word == "it");
     let names_step = words.get(at + 1).is_none_or(|next| next.ends_with("ing") || matches!(*next, "that" | "the"));
     (follows && asks && names_step && words.len() <= at + 4).then_some(previous)
 }
+
+/// The maximum number of words in the name of a step: "before I took anything off".
+const MAX_STEP_WORDS: usize = 6;
 
 const PREFIX: &str = "Calculated in this conversation:";
 const PREFIX_IN_SPANISH: &str = "Calculado en esta conversación:";

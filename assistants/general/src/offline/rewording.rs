@@ -11,6 +11,7 @@ pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String>
     repeated(message, earlier)
         .or_else(|| day_beside(message, earlier))
         .or_else(|| question_about_preference(message))
+        .or_else(|| question_with_preferring(message))
         .or_else(|| statement_after_note_that(message))
         .or_else(|| request_after_remark(message))
         .or_else(|| question_after_courtesy(message))
@@ -77,6 +78,15 @@ fn question_about_preference(message: &str) -> Option<String> {
 }
 
 const MAX_PREFERENCE_WORDS: usize = 4;
+
+/// Returns the question in "qué te dije que prefiero beber?" with a verb that sets no preference.
+fn question_with_preferring(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let asks = message.trim_end().ends_with('?')
+        && matches!(utterance.word(0), "que" | "cual" | "cuales" | "y" | "como" | "donde" | "cuando");
+    let verb = utterance.words().iter().find(|word| word.folded == "prefiero").filter(|_| asks)?;
+    Some(format!("{}me gusta{}", &message[..verb.span.start], &message[verb.span.end..]))
+}
 
 /// Returns the complete request for "she uses this tablet too. delete what I wrote about the present".
 fn request_after_remark(message: &str) -> Option<String> {

@@ -32,6 +32,8 @@ pub(super) fn describe(text: &str, earlier: &[ChatMessage], language: Language) 
     let date = match (&dates(&quoted)[..], quoted.is_empty()) {
         ([only], _) => *only,
         ([], true) => named?,
+        // "… yesterday” (12 May 2026)"
+        ([], false) if dates(&reply).len() == 2 => dates(&reply)[1],
         _ => return None,
     };
     let said_on = named.and_then(DayAndMonth::with_year);
@@ -124,6 +126,8 @@ mod tests {
             asked("It is 09:15 UTC on 10 March 2026.", question).as_deref(),
             Some("10 March 2026 is a Tuesday.")
         );
+        let relative = "You said on 4 May 2026: “I met Ana yesterday” (3 May 2026) [1]";
+        assert_eq!(asked(relative, question).as_deref(), Some("3 May 2026 is a Sunday."));
         let passed = "You said on 4 May 2026: “My birthday is March 3rd.” [1]";
         assert_eq!(asked(passed, "what weekday is it?").as_deref(), Some("3 March 2027 is a Wednesday."));
         assert_eq!(asked("You said on 4 May 2026: “The party is soon.” [1]", question), None);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use threadkeep::{Scope, ThreadId, Timestamp};
+use threadkeep::{Draft, Scope, ThreadId, Timestamp};
 use threadkeep_dialogue_sets::{Dialogue, DialogueEnv, ObservedCall, ObservedTurn};
 
 use super::test_env::TestEnv;
@@ -23,7 +23,8 @@ impl GeneralEnv {
 
 impl DialogueEnv for GeneralEnv {
     async fn start(dialogue: &Dialogue) -> Self {
-        let clock = dialogue.clock.as_deref().unwrap_or("2026-05-04T09:00:00Z");
+        let clock = dialogue.clock.as_deref().or_else(|| dialogue.world.get("clock")?.as_str());
+        let clock = clock.unwrap_or("2026-05-04T09:00:00Z");
         let env = TestEnv::new().await.at(clock);
         let scope = Scope::user("acme", "ana").unwrap();
         for document in dialogue.world.get("documents").and_then(Value::as_array).into_iter().flatten() {
@@ -55,6 +56,18 @@ impl DialogueEnv for GeneralEnv {
             "advance_clock_s" => {
                 let millis = self.clock.as_millis() + value.as_i64().unwrap_or(0) * 1_000;
                 self.clock = Timestamp::from_millis(millis).unwrap();
+            }
+            // {"thread": "A", "messages": [["2026-05-02T09:00:00Z", "The key is with Ana."]]}: what a user said before.
+            "add_messages" => {
+                let text = |value: &Value| value.as_str().expect("a text").to_owned();
+                let (user, conversation) = ("ana".to_owned(), text(&value["thread"]));
+                let thread = self.env().conversation(&user).await.thread;
+                let scope = Scope::user("acme", &user).unwrap();
+                for message in value["messages"].as_array().expect("messages") {
+                    let draft = Draft::user(text(&message[1])).with_created_at(text(&message[0]).parse().unwrap());
+                    self.env().memory().append(&scope, thread, draft).await.unwrap();
+                }
+                self.threads.insert((user, conversation), thread);
             }
             other => panic!("unknown event {other}"),
         }

@@ -5,6 +5,7 @@ use threadkeep::ChatMessage;
 use super::super::results::{Calculation, Reference, last_answered, reference_at};
 use super::MAX_WORDS;
 use super::numbers::{is_number, spelled, tokens};
+use super::pricing::price_and_count;
 use super::steps::stem;
 
 /// Words after a number that do not change what is meant.
@@ -38,9 +39,10 @@ pub(super) const UNITS: [&str; 24] = [
 /// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
 /// swapped: "and the other way round?"
 pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 28] = [
+    const OPENINGS: [&str; 30] = [
         "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
-        "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if",
+        "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if", "el",
+        "del",
     ];
     let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
     let tokens = tokens(text);
@@ -69,8 +71,12 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
         return Some(replaced);
     }
     if last_answered(earlier, known).is_some()
-        && let Some(replaced) = with_other_part(&words, &calculation, known)
+        && let Some(replaced) =
+            with_other_part(&words, &calculation, known).or_else(|| supposed(&words, &calculation, known))
     {
+        return Some(replaced);
+    }
+    if let Some(replaced) = as_percentage(&words, &calculation) {
         return Some(replaced);
     }
     // "And if the VAT were only 7%?"
@@ -175,6 +181,40 @@ fn with_other_part(words: &[&str], calculation: &str, known: &[Calculation]) -> 
     let asked = tokens(&last.asked);
     let old = asked.windows(2).find(|pair| is_number(&pair[0]) && stem(&pair[1]) == stem(noun))?;
     with_replacement(&["not", &old[0], "but", &count], calculation)
+}
+
+/// Returns the calculation with another price or another count: "and if I only take 20?", "what if it were 200?"
+fn supposed(words: &[&str], calculation: &str, known: &[Calculation]) -> Option<String> {
+    const SUPPOSING: [&str; 12] =
+        ["and", "what", "but", "so", "only", "just", "then", "instead", "say", "we", "i", "there"];
+    let start = words.iter().position(|word| *word == "if")?;
+    let is_plain = |word: &&str| SUPPOSING.contains(word);
+    let rest: Vec<&str> = words[start + 1..].iter().copied().filter(|word| !is_plain(word)).collect();
+    let ([verb @ .., new], true) = (&rest[..], words[..start].iter().all(is_plain)) else { return None };
+    let new = if is_number(new) { (*new).to_owned() } else { spelled(new)?.to_owned() };
+    let (price, count) = price_and_count(&known.last()?.asked);
+    let old = match verb {
+        ["it" | "that" | "they" | "each" | "one", "were" | "was" | "is" | "are" | "costs" | "cost"] => price?,
+        ["take" | "took" | "buy" | "bought" | "order" | "get" | "got" | "need" | "want" | "were" | "are"] => count?,
+        _ => return None,
+    };
+    with_replacement(&["not", &old, "but", &new], calculation)
+}
+
+/// Returns the calculation in which an amount that was added or taken off is a percentage: "no, I meant 15 percent off".
+fn as_percentage(words: &[&str], calculation: &str) -> Option<String> {
+    const WORDS: [&str; 18] = [
+        "no", "sorry", "oops", "wait", "actually", "i", "meant", "mean", "percent", "off", "the", "full", "whole",
+        "sum", "total", "of", "price", "amount",
+    ];
+    let at = words.windows(2).position(|pair| is_number(pair[0]) && pair[1] == "percent")?;
+    let corrects = words.iter().any(|word| matches!(*word, "meant" | "mean" | "no"));
+    let is_all = words.iter().enumerate().all(|(index, word)| index == at || WORDS.contains(word));
+    let sign = calculation.rfind(['+', '-'])?;
+    let (whole, by) = (&calculation[..sign], &calculation[sign + 1..]);
+    let is_same = by.trim().parse::<f64>().ok()? == words[at].parse::<f64>().ok()?;
+    let whole = if whole.trim().parse::<f64>().is_ok() { whole.trim().to_owned() } else { format!("({whole})") };
+    (corrects && is_all && is_same).then(|| format!("{whole}*(1{}{}/100)", &calculation[sign..=sign], words[at]))
 }
 
 /// Returns the calculation with one number replaced by another: "7.50 instead of 6.50", "not 6.50 but 7.50".

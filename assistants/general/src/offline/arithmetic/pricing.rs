@@ -2,12 +2,17 @@
 
 use super::super::results::Calculation;
 use super::FILLERS;
-use super::numbers::{PRONOUNS, is_number, plain_numbers, tokens};
+use super::numbers::{PRONOUNS, is_number, plain_numbers, spelled, tokens};
 use super::steps::stem;
 
 const MONEY: [&str; 12] =
     ["euros", "euro", "eur", "dollars", "dollar", "usd", "pounds", "pound", "gbp", "pesos", "cents", "quid"];
 const PEOPLE: [&str; 8] = ["person", "people", "head", "us", "guest", "friend", "personas", "persona"];
+
+/// Replaces the signs of currencies by their names.
+pub(super) fn with_currencies(text: &str) -> String {
+    text.replace('€', " euros ").replace('$', " dollars ").replace('£', " pounds ")
+}
 
 /// The words and numbers of a text.
 struct Priced {
@@ -16,7 +21,7 @@ struct Priced {
 
 impl Priced {
     fn new(text: &str) -> Self {
-        Self { tokens: tokens(&text.replace('€', " euros ").replace('$', " dollars ").replace('£', " pounds ")) }
+        Self { tokens: tokens(&with_currencies(text)) }
     }
 
     fn word(&self, at: usize) -> &str {
@@ -38,6 +43,11 @@ impl Priced {
 
     fn is_price(&self, at: usize) -> bool {
         self.is_money(at) || matches!(self.before(at), "cost" | "costs" | "costing" | "at")
+    }
+
+    /// Whether a number is the amount of one thing or one period: "18.50 each", "175 a month".
+    fn is_rate(&self, at: usize) -> bool {
+        matches!(self.word(at + 1), "a" | "an" | "per" | "each" | "apiece" | "every")
     }
 
     /// Whether a number counts what is bought, or people: "45 of them", "we are 5", "6 chairs".
@@ -130,6 +140,65 @@ pub(super) fn per_piece(tokens: &[String], last: &str, known: &[Calculation]) ->
     Some(format!("{last}/{count}"))
 }
 
+/// Returns the share of one person, if the message says how many there are: "the dinner was 245 and there's 7 of us, how much each?",
+/// or after a result, "and each, there's 4 of us".
+pub(super) fn per_head(tokens: &[String], last: Option<&str>) -> Option<String> {
+    let word = |at: usize| tokens.get(at).map_or("", String::as_str);
+    let has = |known: &[&str]| tokens.iter().any(|token| known.contains(&token.as_str()));
+    let asks = (0..tokens.len()).any(|at| match word(at) {
+        "each" | "apiece" => at.checked_sub(1).is_none_or(|before| !is_number(word(before))),
+        "per" | "por" => PEOPLE.contains(&word(at + 1)) || word(at + 1) == "cabeza",
+        "cada" => matches!(word(at + 1), "uno" | "una"),
+        word => matches!(word, "tocamos" | "toca"),
+    });
+    let is_other = has(&["total", "altogether", "percent", "without", "except", "plus", "minus", "tip", "propina"]);
+    if !asks || is_other {
+        return None;
+    }
+    let counts_people = |at: usize| {
+        let of_people = word(at + 1) == "of" && matches!(word(at + 2), "us" | "them");
+        let before = at.checked_sub(1).map_or("", word);
+        of_people
+            || PEOPLE.contains(&word(at + 1))
+            || matches!(word(at + 1), "friends" | "guests" | "amigos")
+            || matches!(before, "are" | "were" | "somos" | "between" | "entre" | "among")
+    };
+    let number = |at: usize| if is_number(word(at)) { Some(word(at)) } else { spelled(word(at)) };
+    let numbers: Vec<usize> = (0..tokens.len()).filter(|at| number(*at).is_some()).collect();
+    let [count] = numbers.iter().copied().filter(|at| counts_people(*at)).collect::<Vec<_>>()[..] else { return None };
+    let amounts: Vec<&str> = numbers.iter().filter(|at| **at != count).filter_map(|at| number(*at)).collect();
+    let whole = match &amounts[..] {
+        [] => last?,
+        [amount] => amount,
+        _ => return None,
+    };
+    Some(format!("{whole}/{}", number(count)?))
+}
+
+/// Returns the total for "1350 with 10 percent on top, total please".
+pub(super) fn with_percent_on_top(tokens: &[String]) -> Option<String> {
+    let word = |at: usize| tokens.get(at).map_or("", String::as_str);
+    let has = |known: &[&str]| tokens.iter().any(|token| known.contains(&token.as_str()));
+    let numbers: Vec<usize> = (0..tokens.len()).filter(|at| is_number(word(*at))).collect();
+    let (shares, amounts): (Vec<usize>, Vec<usize>) = numbers.into_iter().partition(|at| word(at + 1) == "percent");
+    let ([share], [amount]) = (&shares[..], &amounts[..]) else { return None };
+    let is_on_top = tokens.windows(2).any(|pair| pair[0] == "on" && pair[1] == "top");
+    let asks = has(&["total", "whats", "what", "how", "please", "pls"]);
+    (is_on_top && asks).then(|| format!("{}*(1+{}/100)", word(*amount), word(*share)))
+}
+
+/// Returns the number of a text that is a price, and the one that counts what is bought, if each is clear.
+pub(super) fn price_and_count(text: &str) -> (Option<String>, Option<String>) {
+    let (priced, numbers) = (Priced::new(text), plain_numbers(text));
+    let is_price = |number: &&String| priced.any(number, |priced, at| priced.is_price(at) || priced.is_rate(at));
+    let (prices, others): (Vec<&String>, Vec<&String>) = numbers.iter().partition(is_price);
+    let only = |numbers: &[&String]| match numbers {
+        [only] => Some((*only).clone()),
+        _ => None,
+    };
+    (only(&prices), only(&others).filter(|_| prices.len() == 1))
+}
+
 /// Returns the number of things with a name in a text: "6 chairs"; "45 of them" if the text names them.
 fn count_in(text: &str, noun: Option<&str>) -> Option<String> {
     let priced = Priced::new(text);
@@ -175,6 +244,24 @@ mod tests {
         assert_eq!(asked("8 stools at 45 euros each", "what do they cost?").as_deref(), Some("8*45"));
         assert_eq!(asked("8 stools at 45 euros each", "what does one cost?"), None);
         assert_eq!(asked("The gas costs 70 and the water is 30", "what do they cost?"), None);
+    }
+
+    #[test]
+    fn shares_of_people_are_calculated() {
+        for (text, last, expected) in [
+            ("and each, theres 4 of us", Some("60"), Some("60/4")),
+            ("and each, theres 4 of us", None, None),
+            ("the dinner was 240 and we are 6, how much each?", None, Some("240/6")),
+            ("somos 7 y la cena salió por 245 euros, a cuánto tocamos?", None, Some("245/7")),
+            ("6 people at 12 each, what's that", None, None),
+            ("there are 6 of us and each pays 12, what's the total?", None, None),
+            ("I gave each of them a book", Some("60"), None),
+        ] {
+            assert_eq!(per_head(&tokens(text), last).as_deref(), expected, "{text}");
+        }
+        let on_top = |text: &str| with_percent_on_top(&tokens(text));
+        assert_eq!(on_top("same 500 but with 10 percent on top, total pls").as_deref(), Some("500*(1+10/100)"));
+        assert_eq!(on_top("they want 500 and 10% on top"), None);
     }
 
     #[test]

@@ -94,11 +94,37 @@ fn words_of_steps(known: &[Calculation], at: usize) -> Vec<String> {
 
 /// Returns the position of the earlier result with which the expression of a result begins.
 fn continued(known: &[Calculation], at: usize) -> Option<usize> {
-    let begins_with = |number: &str| {
-        let rest = known[at].expression.trim_start_matches('(').strip_prefix(number);
-        rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'))
+    (0..at).rev().find(|before| continuation(&known[*before], &known[at]).is_some())
+}
+
+/// Returns how an expression continues that begins with an earlier result or with its expression: "*7" in "210*7" or "(420/2) * 7".
+fn continuation<'a>(before: &Calculation, after: &'a Calculation) -> Option<&'a str> {
+    let expression = after.expression.as_str();
+    let of_result = expression.trim_start_matches('(').strip_prefix(&before.result);
+    let of_result = of_result.filter(|rest| !rest.starts_with(|c: char| c.is_ascii_digit() || c == '.'));
+    let of_expression = expression.strip_prefix(&format!("({})", before.expression));
+    of_result.or(of_expression).map(|rest| rest.trim_start_matches([' ', ')']))
+}
+
+/// Returns the result that the newest step with an operation changed: "what did I have before multiplying?", "before I took anything
+/// off".
+pub(in super::super) fn before_step<'a>(verbs: &[&str], known: &'a [Calculation]) -> Option<&'a Calculation> {
+    let stems = |known: &[&str]| verbs.iter().any(|verb| known.iter().any(|stem| verb.starts_with(stem)));
+    let signs: &[&str] = match () {
+        () if stems(&["multipl", "tripl", "doubl"]) => &["*"],
+        () if stems(&["divid", "split", "shar", "halv"]) => &["/"],
+        () if stems(&["add", "plus"]) => &["+", "*(1+"],
+        () if stems(&["took", "tak", "subtract", "deduct"]) => &["-", "*(1-"],
+        () => return None,
     };
-    (0..at).rev().find(|before| begins_with(&known[*before].result))
+    let is_step = |rest: &str| {
+        let is_share = rest.starts_with("*(1");
+        signs.iter().any(|sign| rest.starts_with(sign) && (!is_share || sign.len() > 1))
+    };
+    (0..known.len()).rev().find_map(|at| {
+        let before = continued(known, at)?;
+        is_step(continuation(&known[before], &known[at])?).then(|| &known[before])
+    })
 }
 
 /// Returns the earlier result that a question names: "what was the total without VAT again?"
@@ -110,6 +136,17 @@ pub(in super::super) fn recalled(text: &str, known: &[Calculation], language: La
     let is_past = has(&["was", "were", "did", "had", "again", "before"]);
     if !asks || !is_past || tokens.len() > MAX_WORDS || known.is_empty() {
         return None;
+    }
+    // "What was the result with the typo?" means the one that was corrected.
+    if has(&["typo", "mistake", "wrong", "error"]) {
+        let corrects = |calculation: &Calculation| {
+            let asked = self::tokens(&calculation.asked);
+            asked.iter().any(|word| {
+                matches!(&**word, "typo" | "oops" | "no" | "sorry" | "meant" | "mistake" | "wrong" | "wait")
+            })
+        };
+        let at = known.iter().rposition(corrects)?;
+        return Some(described(&[known.get(at.checked_sub(1)?)?], language));
     }
     let conditions = Conditions::parse(tokens.iter().map(String::as_str));
     let numbers = conditions.with.iter().filter(|word| is_number(word)).count();
@@ -154,6 +191,15 @@ mod tests {
     }
 
     #[test]
+    fn results_before_a_step_are_found() {
+        let found = |verbs: &[&str]| before_step(verbs, &known()).map(|found| found.result.clone());
+        assert_eq!(found(&["adding"]).as_deref(), Some("40"));
+        assert_eq!(found(&["i", "divided", "it"]).as_deref(), Some("48"));
+        assert_eq!(found(&["multiplying"]), None);
+        assert_eq!(found(&["lunch"]), None);
+    }
+
+    #[test]
     fn results_are_named_by_their_questions() {
         for (text, expected) in [
             ("What was the total without vat again?", Some("= 40")),
@@ -162,6 +208,7 @@ mod tests {
             ("what did the 10 mugs cost?", Some("= 40")),
             ("what did I have before adding the 20%?", Some("= 40")),
             ("what was the total with postage?", None),
+            ("what was the result with the typo?", None),
             ("what did the mugs cost?", None),
             ("what was that?", None),
             ("what was the weather before?", None),

@@ -6,6 +6,7 @@ mod grammar;
 mod numbers;
 mod pricing;
 mod quantities;
+mod remainder;
 mod spending;
 mod steps;
 
@@ -18,7 +19,7 @@ use corrections::{UNITS, corrected};
 use grammar::{difference, phrase};
 pub(super) use numbers::spelled;
 use numbers::{Item, Numbers, PRONOUNS, is_number, items, plain_numbers, tokens};
-use pricing::{cost, per_head, per_piece, total_of, with_percent_on_top};
+use pricing::{cost, per_head, per_piece, requested_product, total_of, with_percent_on_top};
 pub(super) use steps::{before_step, recalled};
 
 /// The maximum number of words in a calculation.
@@ -44,7 +45,10 @@ fn with_units(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Opt
     let last = || answered.clone().or_else(|| Numbers::new("", earlier, known).last);
     quantities::calculated(text, earlier, known)
         .or_else(|| per_head(&tokens, answered.as_deref()))
-        .or_else(|| with_percent_on_top(&tokens))
+        .or_else(|| requested_product(text))
+        .or_else(|| with_percent_on_top(&tokens, last().as_deref()))
+        .or_else(|| remainder::owed(text, earlier))
+        .or_else(|| remainder::left(text, earlier, answered.as_deref()))
         .or_else(|| quantities::changed(text, earlier, last().as_deref()))
         .or_else(|| quantities::scaled(text, earlier))
 }
@@ -103,6 +107,7 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
         Some((lead, rest)) if before.is_empty() && starts_with_question(rest) => (lead, rest),
         _ => ("", *last),
     };
+    let last = without_aside(last);
     let before = format!("{} {lead}", before.join(" "));
     let tokens = tokens(last);
     if tokens.is_empty() || tokens.len() > MAX_WORDS {
@@ -186,6 +191,15 @@ fn operation_on_taken(tokens: &[String]) -> Option<Vec<String>> {
         None => return None,
     };
     Some(words.into_iter().map(str::to_owned).collect())
+}
+
+/// Removes a remark after a comma: "double that number, just for fun".
+fn without_aside(sentence: &str) -> &str {
+    let Some((first, rest)) = sentence.rsplit_once(", ") else { return sentence };
+    let is_aside =
+        matches!(Utterance::new(rest).word(0), "just" | "please" | "pls" | "thanks" | "thx" | "for" | "porfa")
+            && !rest.contains(|c: char| c.is_ascii_digit());
+    if is_aside { first } else { sentence }
 }
 
 /// Returns the operation in "what do you get if you divide 15 by 4".
@@ -320,7 +334,12 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
     }
     // "Both together?" after two results
     if let Some(pair) = numbers.group(2).filter(|_| only_total && words.contains(&"both")) {
-        return Some(pair.join("+"));
+        // "4 hours at 21.30" states no two amounts.
+        let states_product = numbers.texts.iter().any(|text| {
+            let stated = self::tokens(text);
+            plain_numbers(text) == *pair && stated.iter().any(|word| matches!(&**word, "at" | "each" | "per" | "times"))
+        });
+        return (!states_product).then(|| pair.join("+"));
     }
     // "Add that to the list" is no question.
     let adds_up = !words.contains(&"add") || words.ends_with(&["add", "up", "to"]);
@@ -338,7 +357,7 @@ fn total_with_share(tokens: &[String], known: &[Calculation]) -> Option<String> 
     let has = |known: &[&str]| tokens.iter().any(|token| known.contains(&token.as_str()));
     let asks = has(&["total", "altogether", "all"])
         && has(&["with", "including", "incl", "plus", "con"])
-        && has(&["tip", "tax", "vat", "service", "it", "that", "propina", "iva"]);
+        && has(&["tip", "tax", "vat", "service", "it", "that", "propina", "iva", "eso"]);
     let expression = known.last().filter(|_| asks && !tokens.iter().any(|token| is_number(token)))?;
     let whole = expression.expression.trim_matches(['(', ')']).split_once("/100*")?.1;
     whole.parse::<f64>().ok()?;
@@ -381,6 +400,11 @@ mod tests {
             ("take the bread off the list", None),
             ("what do you get if you divide 15 by 4", Some("15/4")),
             ("double 37", Some("2*37")),
+            ("double that number, just for fun", Some("2*30")),
+            ("now knock a flat 15 off that", Some("30-15")),
+            ("84 quid split between 6 of us?", Some("84/6")),
+            ("27 boxes at 13.40 each pls", Some("27*13.40")),
+            ("27 boxes at 13.40 each", None),
             ("square it", Some("30^2")),
             ("divide that plus 6 by 4", Some("(30+6)/4")),
             ("by how much?", Some("30-24")),

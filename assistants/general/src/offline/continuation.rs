@@ -20,21 +20,46 @@ const MAX_EARLIER: usize = 3;
 
 /// Returns the complete question that a message means.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
-    match without_interjection(message) {
-        Some(rest) => completed(rest, earlier).or_else(|| {
-            let continues = matches!(Utterance::new(rest).word(0), "and" | "y" | "but" | "so" | "pero");
-            (!continues).then(|| rest.to_owned())
-        }),
-        None => completed(message, earlier),
+    if let Some(rest) = without_interjection(message) {
+        let without_and = ["and ", "y "].iter().find_map(|and| rest.strip_prefix(and));
+        return completed(rest, earlier)
+            .or_else(|| without_and.filter(|rest| calculation::find(rest).is_some()).map(str::to_owned))
+            .or_else(|| without_and.is_none().then(|| rest.to_owned()));
     }
+    completed(message, earlier).or_else(|| completed(without_opening(message)?, earlier)).or_else(|| {
+        // "oye y 48 entre 5?", "1000 / 7 once more"
+        let plain = without_repetition(without_opening(message).unwrap_or(message));
+        (plain != message).then(|| calculation::whole(plain)).flatten()
+    })
 }
+
+/// Returns a message without interjections that no sign separates from it: "lol ok by 0.5 then", "oye y 48 entre 5?"
+fn without_opening(message: &str) -> Option<&str> {
+    let utterance = Utterance::new(message);
+    let is_opening = |at: &usize| {
+        let word = utterance.word(*at);
+        INTERJECTIONS.contains(&word) || matches!(word, "hey" | "hi" | "hiya" | "oye" | "hola")
+    };
+    let mut count = (0..utterance.words().len()).take_while(is_opening).count();
+    count += usize::from(count > 0 && matches!(utterance.word(count), "y" | "and"));
+    let rest = utterance.words().get(count).filter(|_| count > 0)?.span.start;
+    Some(&message[rest..])
+}
+
+/// Returns a message without words that ask for the same again: "1000 / 7 once more".
+fn without_repetition(message: &str) -> &str {
+    let message = message.trim_end_matches(['?', '!', '.', ' ']);
+    let endings = [" once more", " again", " otra vez", " one more time"];
+    endings.iter().find_map(|ending| message.strip_suffix(ending)).unwrap_or(message)
+}
+
+const INTERJECTIONS: [&str; 22] = [
+    "ok", "okay", "lol", "haha", "hehe", "cool", "nice", "great", "super", "perfect", "hm", "hmm", "oh", "ah", "wow",
+    "right", "good", "fine", "alright", "vale", "genial", "bueno",
+];
 
 /// Returns what follows an interjection that is a sentence of its own: "ok ok. double 37", "lol ok. and by 4?"
 fn without_interjection(message: &str) -> Option<&str> {
-    const INTERJECTIONS: [&str; 22] = [
-        "ok", "okay", "lol", "haha", "hehe", "cool", "nice", "great", "super", "perfect", "hm", "hmm", "oh", "ah",
-        "wow", "right", "good", "fine", "alright", "vale", "genial", "bueno",
-    ];
     let (first, rest) = message.split_once(['.', '!', ','])?;
     let first = Utterance::new(first);
     let is_interjection = first.words().iter().all(|word| INTERJECTIONS.contains(&&*word.folded));
@@ -398,6 +423,8 @@ mod tests {
     fn interjections_are_left_out() {
         assert_eq!(without_interjection("ok ok. double 37"), Some("double 37"));
         assert_eq!(without_interjection("cool, thanks"), None);
+        assert_eq!(without_opening("oye y 48 entre 5?"), Some("48 entre 5?"));
+        assert_eq!(complete("1000 / 7 once more", &[]).as_deref(), Some("1000/7"));
         assert_eq!(without_interjection("the flat is fine. It is warm"), None);
     }
 

@@ -301,14 +301,15 @@ fn wanted(text: &str) -> Option<Wanted> {
     }
     // "Which is the third?", "what's the last one?"
     let is_bare = words.iter().all(|word| {
-        const WORDS: [&str; 15] = [
-            "which", "what", "whats", "is", "was", "the", "one", "and", "of", "them", "those", "on", "list", "my", "in",
+        const WORDS: [&str; 24] = [
+            "which", "what", "whats", "is", "was", "the", "one", "and", "of", "them", "those", "on", "list", "my",
+            "in", "cual", "es", "era", "el", "la", "y", "de", "ellos", "ellas",
         ];
         ordinal(word, 1).is_some() || ITEMS.contains(word) || WORDS.contains(word)
     });
     if let Some(at) = words.iter().position(|word| ordinal(word, 1).is_some())
         && is_bare
-        && matches!(words[0], "which" | "what" | "whats" | "and")
+        && matches!(words[0], "which" | "what" | "whats" | "and" | "cual" | "y")
     {
         return Some(Wanted::Nth { word: words[at].to_owned(), from_list: true });
     }
@@ -339,6 +340,8 @@ fn wanted(text: &str) -> Option<Wanted> {
 fn items(text: &str) -> Vec<String> {
     let list = text.split_once(": ").map_or(text, |(_, list)| list).trim_end_matches(['.', '!']);
     let parts = list.split([',', ';', '\n']).flat_map(|part| part.split(" and "));
+    let parts =
+        parts.flat_map(|part| part.split(" y ")).flat_map(|part| part.split(" or ")).flat_map(|part| part.split(" o "));
     let parts: Vec<String> = parts
         .map(|part| part.trim().trim_start_matches("and ").trim_start_matches("- ").to_owned())
         .filter(|part| !part.is_empty())
@@ -377,6 +380,7 @@ mod tests {
         let series = said(&["Note stop 1: Oslo", "Note stop 2: Bergen", "Note stop 3: Tromsø"]);
         let list = said(&["Shopping list: rice, beans, oil and salt", "The shop closes at nine."]);
         let stops = said(&["Stops: first Lyon.", "then Nice, and finally Pisa"]);
+        let choices = said(&["Hay tres opciones: Cuenca, Soria o Teruel"]);
         let budget = said(&["Sales has 900 a week.", "The park is near.", "Sales was cut by 100, they have 800"]);
         let visit = said(&[
             "The visit is on Monday at ten.",
@@ -394,6 +398,7 @@ mod tests {
             (&list, "how many items are on my list?", Some("4: ")),
             (&list, "what was the last thing I said?", Some("closes at nine")),
             (&stops, "and which one is the last?", Some("Pisa")),
+            (&choices, "cuál era la segunda?", Some("Soria")),
             (&budget, "and before the cut?", Some("has 900")),
             (&budget, "what was it before the move?", None),
             (&visit, "which day did I say at first?", Some("Monday")),

@@ -339,9 +339,9 @@ fn parse_allergen(text: &str) -> Option<&str> {
 const MAX_USER_NAME_WORDS: usize = 3;
 
 /// Words after "call me" that are not names.
-const NOT_NAMES: [&str; 24] = [
+const NOT_NAMES: [&str; 25] = [
     "la", "el", "los", "las", "lo", "un", "una", "the", "a", "back", "later", "again", "asap", "now", "if", "at", "on",
-    "in", "before", "after", "by", "luego", "si", "despues",
+    "in", "before", "after", "by", "luego", "si", "despues", "from",
 ];
 
 /// Removes trailing phrases that do not belong to a value.

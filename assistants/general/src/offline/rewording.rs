@@ -12,6 +12,8 @@ pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String>
         .or_else(|| day_beside(message, earlier))
         .or_else(|| question_about_preference(message))
         .or_else(|| question_with_preferring(message))
+        .or_else(|| question_for_name(message))
+        .or_else(|| request_to_forget_answer(message))
         .or_else(|| statement_after_note_that(message))
         .or_else(|| request_after_remark(message))
         .or_else(|| question_after_courtesy(message))
@@ -78,6 +80,32 @@ fn question_about_preference(message: &str) -> Option<String> {
 }
 
 const MAX_PREFERENCE_WORDS: usize = 4;
+
+/// Returns the question for the user's name in "so how will you call me from now on".
+fn question_for_name(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let is_pair = |pair: [&str; 2]| {
+        (1..utterance.words().len()).any(|at| utterance.word(at - 1) == pair[0] && utterance.word(at) == pair[1])
+    };
+    let start = usize::from(matches!(utterance.word(0), "so" | "and" | "then" | "ok"));
+    let asks = matches!(utterance.word(start), "how" | "what") && is_question(message);
+    (asks && (is_pair(["call", "me"]) || is_pair(["calling", "me"]))).then(|| "what is my name?".to_owned())
+}
+
+/// Returns the request in "forget where the wedding is": to forget what answers that question.
+fn request_to_forget_answer(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let start = usize::from(utterance.word(0) == "please");
+    let forgets = matches!(utterance.word(start), "forget" | "delete" | "erase" | "remove");
+    let asks = matches!(utterance.word(start + 1), "where" | "when" | "who" | "how" | "which" | "what");
+    let words = utterance.words();
+    let is_of_speaker = matches!(utterance.word(start + 2), "i" | "we" | "you" | "ive" | "weve" | "about");
+    let verb =
+        words.last().filter(|verb| matches!(&*verb.folded, "is" | "are" | "was" | "were" | "starts" | "ends"))?;
+    let subject = words.get(start + 2).filter(|_| forgets && asks && !is_of_speaker)?.span.start;
+    let subject = message.get(subject..verb.span.start)?.trim();
+    (!subject.is_empty()).then(|| format!("forget what I said about {subject}"))
+}
 
 /// Returns the question in "qué te dije que prefiero beber?" with a verb that sets no preference.
 fn question_with_preferring(message: &str) -> Option<String> {
@@ -279,6 +307,8 @@ mod tests {
             ("give me everything i said about the pen test", "find everything about the pen test"),
             ("all that we ever told you about Falcon", "find everything about Falcon"),
             ("the number of Anna from the nursery", "what is the number of Anna from the nursery"),
+            ("forget where the wedding is", "forget what I said about the wedding"),
+            ("so how are you going to call me from now on", "what is my name?"),
             ("teléfono de la fontanera", "cuál es teléfono de la fontanera"),
         ] {
             assert_eq!(reworded(message, &[]).as_deref(), Some(question), "{message}");

@@ -39,10 +39,10 @@ pub(super) const UNITS: [&str; 24] = [
 /// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
 /// swapped: "and the other way round?"
 pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 30] = [
+    const OPENINGS: [&str; 32] = [
         "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
         "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if", "el",
-        "del",
+        "del", "lol", "haha",
     ];
     let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
     let tokens = tokens(text);
@@ -187,13 +187,15 @@ fn with_other_part(words: &[&str], calculation: &str, known: &[Calculation]) -> 
 fn supposed(words: &[&str], calculation: &str, known: &[Calculation]) -> Option<String> {
     const SUPPOSING: [&str; 12] =
         ["and", "what", "but", "so", "only", "just", "then", "instead", "say", "we", "i", "there"];
-    let start = words.iter().position(|word| *word == "if")?;
+    // "And for 30?"
+    let start = words.iter().position(|word| *word == "if" || *word == "for" && words[0] == "and")?;
     let is_plain = |word: &&str| SUPPOSING.contains(word);
     let rest: Vec<&str> = words[start + 1..].iter().copied().filter(|word| !is_plain(word)).collect();
     let ([verb @ .., new], true) = (&rest[..], words[..start].iter().all(is_plain)) else { return None };
     let new = if is_number(new) { (*new).to_owned() } else { spelled(new)?.to_owned() };
     let (price, count) = price_and_count(&known.last()?.asked);
     let old = match verb {
+        [] if words[start] == "for" => count?,
         ["it" | "that" | "they" | "each" | "one", "were" | "was" | "is" | "are" | "costs" | "cost"] => price?,
         ["take" | "took" | "buy" | "bought" | "order" | "get" | "got" | "need" | "want" | "were" | "are"] => count?,
         _ => return None,

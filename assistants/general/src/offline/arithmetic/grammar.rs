@@ -12,6 +12,8 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
     if first.is(&["take", "knock", "subtract", "deduct", "remove", "resta"]) {
         // "Take 19% off that", "take off 19%", "subtract 12 from the first one"
         let rest = if rest.first()?.is(&["off", "away"]) { &rest[1..] } else { rest };
+        // "A" is a preposition in Spanish, and an article before the amount.
+        let rest = if rest.first()?.is(&["a"]) { &rest[1..] } else { rest };
         let split = rest.iter().position(|item| item.is(&["off", "from", "a", "away"]));
         let (less, whole) = match split {
             Some(split) if split + 1 < rest.len() => (&rest[..split], at(&rest[split + 1..])?),
@@ -156,6 +158,11 @@ fn sum(items: &[Item]) -> Option<String> {
 fn operand(items: &[Item]) -> Option<String> {
     let items = match items.first()? {
         first if first.is(&["the", "a", "an", "el", "la"]) => &items[1..],
+        _ => items,
+    };
+    // "A flat 15"
+    let items = match items.first()? {
+        first if first.is(&["flat", "further", "another", "extra"]) => &items[1..],
         _ => items,
     };
     let (first, rest) = items.split_first()?;

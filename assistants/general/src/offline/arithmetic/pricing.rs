@@ -149,6 +149,8 @@ pub(super) fn per_head(tokens: &[String], last: Option<&str>) -> Option<String> 
         "each" | "apiece" => at.checked_sub(1).is_none_or(|before| !is_number(word(before))),
         "per" | "por" => PEOPLE.contains(&word(at + 1)) || word(at + 1) == "cabeza",
         "cada" => matches!(word(at + 1), "uno" | "una"),
+        // "84 split between 6 of us"
+        "split" | "shared" | "divided" => matches!(word(at + 1), "between" | "among" | "by"),
         word => matches!(word, "tocamos" | "toca"),
     });
     let is_other = has(&["total", "altogether", "percent", "without", "except", "plus", "minus", "tip", "propina"]);
@@ -175,16 +177,36 @@ pub(super) fn per_head(tokens: &[String], last: Option<&str>) -> Option<String> 
     Some(format!("{whole}/{}", number(count)?))
 }
 
-/// Returns the total for "1350 with 10 percent on top, total please".
-pub(super) fn with_percent_on_top(tokens: &[String]) -> Option<String> {
+/// Returns the product for "27 boxes at 13.40 each please", "can you do 37 hours at 14 an hour": a request without a question.
+pub(super) fn requested_product(text: &str) -> Option<String> {
+    let folded = tokens(text);
+    let has = |known: &[&str]| folded.iter().any(|token| known.contains(&token.as_str()));
+    let can_you =
+        folded.windows(2).any(|pair| matches!(&*pair[0], "can" | "could") && matches!(&*pair[1], "you" | "u"));
+    let requests = has(&["pls", "please", "plz"]) || can_you && has(&["do", "calculate", "work"]);
+    // Another verb may ask for something else: "book 2 rooms at 80 each please".
+    let is_plain = folded.iter().take_while(|token| !is_number(token)).all(|token| {
+        FILLERS.contains(&token.as_str())
+            || matches!(&**token, "hey" | "hi" | "hiya" | "u" | "do" | "me" | "for" | "pls")
+    });
+    let is_total = has(&["at"]) && !has(&["percent", "plus", "minus", "not", "without"]);
+    (requests && is_plain && is_total).then(|| product(text)).flatten()
+}
+
+/// Returns the total for "1350 with 10 percent on top, total please", or after an amount, "and if he puts 20% on top of that?"
+pub(super) fn with_percent_on_top(tokens: &[String], last: Option<&str>) -> Option<String> {
     let word = |at: usize| tokens.get(at).map_or("", String::as_str);
     let has = |known: &[&str]| tokens.iter().any(|token| known.contains(&token.as_str()));
     let numbers: Vec<usize> = (0..tokens.len()).filter(|at| is_number(word(*at))).collect();
     let (shares, amounts): (Vec<usize>, Vec<usize>) = numbers.into_iter().partition(|at| word(at + 1) == "percent");
-    let ([share], [amount]) = (&shares[..], &amounts[..]) else { return None };
+    let (share, amount) = match (&shares[..], &amounts[..]) {
+        ([share], [amount]) => (share, word(*amount)),
+        ([share], []) if has(&["that", "it"]) && matches!(word(0), "and" | "what" | "whats" | "how") => (share, last?),
+        _ => return None,
+    };
     let is_on_top = tokens.windows(2).any(|pair| pair[0] == "on" && pair[1] == "top");
-    let asks = has(&["total", "whats", "what", "how", "please", "pls"]);
-    (is_on_top && asks).then(|| format!("{}*(1+{}/100)", word(*amount), word(*share)))
+    let asks = has(&["total", "whats", "what", "how", "please", "pls"]) || word(0) == "and" && has(&["if"]);
+    (is_on_top && asks).then(|| format!("{amount}*(1+{}/100)", word(*share)))
 }
 
 /// Returns the number of a text that is a price, and the one that counts what is bought, if each is clear.
@@ -259,7 +281,8 @@ mod tests {
         ] {
             assert_eq!(per_head(&tokens(text), last).as_deref(), expected, "{text}");
         }
-        let on_top = |text: &str| with_percent_on_top(&tokens(text));
+        let on_top = |text: &str| with_percent_on_top(&tokens(text), Some("300"));
+        assert_eq!(on_top("and if he puts 20% vat on top of that?").as_deref(), Some("300*(1+20/100)"));
         assert_eq!(on_top("same 500 but with 10 percent on top, total pls").as_deref(), Some("500*(1+10/100)"));
         assert_eq!(on_top("they want 500 and 10% on top"), None);
     }

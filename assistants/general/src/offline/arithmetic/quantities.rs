@@ -44,7 +44,7 @@ const CONDITIONS: [&str; 24] = [
     "average",
 ];
 /// Words of the part of a message that asks, beside units.
-const ASKING: [&str; 40] = [
+const ASKING: [&str; 41] = [
     "how",
     "many",
     "what",
@@ -85,6 +85,7 @@ const ASKING: [&str; 40] = [
     "of",
     "one",
     "me",
+    "both",
 ];
 
 /// A number with its unit: "31 litres", or a rate: "7.5 hours a day".
@@ -239,7 +240,12 @@ pub(super) fn calculated(text: &str, earlier: &[ChatMessage], known: &[Calculati
                 let result = last_answered(earlier, known).filter(|_| counts)?;
                 Some(format!("{result}*{}", rate.value))
             };
-            over(rate, period.as_deref()).or_else(counted)
+            // "65 a filling, what's that for both?"
+            let of_both = || {
+                let is_both = all.last().is_some_and(|word| matches!(&**word, "both" | "two"));
+                is_both.then(|| format!("{}*2", rate.value))
+            };
+            over(rate, period.as_deref()).or_else(of_both).or_else(counted)
         }
         ([], _) => {
             let rate = said_rate(&all, earlier)?;
@@ -346,14 +352,14 @@ pub(super) fn changed(text: &str, earlier: &[ChatMessage], last: Option<&str>) -
     let has = |known: &[&str]| all.iter().any(|token| known.contains(&token.as_str()));
     let percents: Vec<&String> = all.windows(2).filter(|pair| pair[1] == "percent").map(|pair| &pair[0]).collect();
     let [percent] = percents[..] else { return None };
-    let asks =
-        has(&["what", "whats", "how", "cuanto"]) && (has(&["be", "pay", "paying", "cost", "then", "much", "new"]));
+    let (_, period) = quantities(&all);
+    let asks = has(&["what", "whats", "how", "cuanto"])
+        && (has(&["be", "pay", "paying", "cost", "then", "much", "new"]) || period.is_some());
     let sign = match (has(&UP), has(&DOWN)) {
         (true, false) => '+',
         (false, true) => '-',
         _ => return None,
     };
-    let (_, period) = quantities(&all);
     let whole = match &plain_numbers(text)[..] {
         [own] => own.clone(),
         [] => match said_rate(&all, earlier) {
@@ -410,6 +416,7 @@ mod tests {
             (&[], "I save 200 a month. How much is that in 2 years?", Some("200*2*12")),
             (&[], "I have 30 pills and take 2 pills a day, how many days is that", Some("30/2")),
             (&[], "I drove 500 km on 40 litres. How many litres per 100 km is that?", Some("40/500*100")),
+            (&[], "they want 65 a filling, whats that for both", Some("65*2")),
             (&[], "3 kg for 12 euros, how much is that per kg?", Some("12/3")),
             (&gym, "how much does that make in a year", Some("35*12")),
             (&gym, "what do I pay a month?", None),

@@ -77,7 +77,7 @@ fn read(sentence: &str, amounts: &mut Vec<Amount>) {
                 || continues && is_direct.is_some_and(|word| CONTINUING.contains(&word.as_str()));
             let is_fragment = continues
                 && matches!(words.first().map(String::as_str), Some("and" | "also" | "plus"))
-                && has(&["for"]);
+                && has(&["for", "another"]);
             // "The brushes were actually 15.75": the same thing again.
             let is_correction = has(&["actually", "wait", "sorry"]);
             let same = amounts.iter_mut().rev().find(|amount| {

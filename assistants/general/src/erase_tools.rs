@@ -9,13 +9,18 @@ use serde_json::json;
 use threadkeep::core::text::{content_terms, indexed_terms};
 use threadkeep::core::{ToolContext, ToolError, ToolOutput, limits};
 use threadkeep::dialogue::is_question;
-use threadkeep::{FnTool, JsonText, Memory, Message, MessageId, Part, Role, SearchOptions, ThreadId};
+use threadkeep::{
+    FnTool, JsonText, Memory, Message, MessageId, MetadataFilter, Part, Role, Scope, SearchOptions, ThreadId,
+};
 
 use crate::evidence::statements;
 use crate::search_tools::unavailable;
 
 pub(crate) const FIND: &str = "find_messages";
 pub(crate) const ERASE: &str = "erase_messages";
+
+/// The topic of all messages of the user.
+pub(crate) const EVERYTHING: &str = "everything";
 
 /// The maximum number of messages in one list.
 const MAX_MESSAGES: usize = 50;
@@ -26,7 +31,7 @@ const MAX_TEXT: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Topic {
-    /// What the messages are about, in a few words. If it is missing, the user's last statement in this conversation is
+    /// What the messages are about, in a few words; "everything" lists all that the user said, and the preferences. If it is missing, the user's last statement in this conversation is
     /// listed.
     #[serde(default)]
     about: Option<String>,
@@ -43,6 +48,12 @@ struct FoundMessages {
     messages: Vec<FoundMessage>,
     /// Questions about the topic, and answers that quote these messages.
     related: Vec<MessagePosition>,
+    /// The names of the preferences to forget.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    preferences: Vec<String>,
+    /// Whether there are more messages than one list contains.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    has_more: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,6 +78,7 @@ pub(crate) fn find(memory: Memory) -> FnTool {
         let memory = memory.clone();
         async move {
             let found = match topic.about.filter(|about| !about.trim().is_empty()) {
+                Some(about) if about.trim() == EVERYTHING => find_everything(&memory, &context).await?,
                 Some(about) => find_about(&memory, &context, about).await?,
                 None => find_last(&memory, &context).await?,
             };
@@ -87,7 +99,7 @@ pub(crate) fn erase(memory: Memory) -> FnTool {
             let (listed, request) = last_list(&earlier).ok_or_else(|| {
                 ToolError::Denied("find_messages must list the messages first, and the user must confirm".to_owned())
             })?;
-            let count = listed.messages.len();
+            let (count, listed_preferences) = (listed.messages.len(), listed.preferences);
             let mut by_thread: BTreeMap<ThreadId, BTreeSet<MessageId>> = BTreeMap::new();
             let listed = listed.messages.into_iter().map(|message| message.position).chain(listed.related);
             for MessagePosition { thread, id } in listed {
@@ -97,7 +109,15 @@ pub(crate) fn erase(memory: Memory) -> FnTool {
             for (thread, ids) in by_thread {
                 erase_existing(&memory, &context, thread, ids.into_iter().collect()).await?;
             }
-            Ok(ToolOutput::json(JsonText::from(&json!({"erased": count}))))
+            for name in &listed_preferences {
+                memory.delete_preference(&context.scope, name).await.map_err(unavailable)?;
+            }
+            let preferences = listed_preferences.len();
+            let result = match preferences {
+                0 => json!({"erased": count}),
+                _ => json!({"erased": count, "preferences": preferences}),
+            };
+            Ok(ToolOutput::json(JsonText::from(&result)))
         }
     })
 }
@@ -134,7 +154,35 @@ async fn find_about(memory: &Memory, context: &ToolContext, about: String) -> Re
     let quotes = hits.iter().filter(|hit| hit.message.content.sources.iter().any(|source| listed.contains(&source.id)));
     let related = questions.into_iter().chain(quotes);
     let related = related.map(|hit| MessagePosition { thread: hit.thread, id: hit.message.id }).collect();
-    Ok(FoundMessages { about: Some(about), messages, related })
+    Ok(FoundMessages { about: Some(about), messages, related, preferences: Vec::new(), has_more: false })
+}
+
+/// Lists the user's newest statements of all threads, everything else in these threads as related, and the preferences.
+async fn find_everything(memory: &Memory, context: &ToolContext) -> Result<FoundMessages, ToolError> {
+    let threads = memory.list_by_last_message(&context.scope, &MetadataFilter::default()).await.map_err(unavailable)?;
+    let (mut messages, mut related, mut has_more) = (Vec::new(), Vec::new(), false);
+    for (thread, _) in threads {
+        let newest = memory.newest(&context.scope, thread.id, limits::PAGE).await.map_err(unavailable)?;
+        has_more |= newest.len() == limits::PAGE;
+        for message in newest.iter().rev() {
+            let text = message.plain_text();
+            let is_statement = message.content.role == Role::User && !statements(&text).is_empty();
+            if is_statement && messages.len() == MAX_MESSAGES {
+                has_more = true;
+            } else if is_statement {
+                messages.push(FoundMessage::new(thread.id, message));
+            } else if !is_statement && text.trim() != context.question.trim() {
+                related.push(MessagePosition { thread: thread.id, id: message.id });
+            }
+        }
+    }
+    messages.reverse();
+    let preferences = match context.scope {
+        Scope::User(..) => memory.list_preferences(&context.scope).await.map_err(unavailable)?,
+        Scope::Tenant(_) => Vec::new(),
+    };
+    let preferences = preferences.into_iter().map(|preference| preference.key).collect();
+    Ok(FoundMessages { about: Some(EVERYTHING.to_owned()), messages, related, preferences, has_more })
 }
 
 /// Finds the user's last statement in the thread before the request.
@@ -143,7 +191,7 @@ async fn find_last(memory: &Memory, context: &ToolContext) -> Result<FoundMessag
     let user_messages = earlier.iter().rev().filter(|message| message.content.role == Role::User).skip(1);
     let last = user_messages.into_iter().find(|message| !is_question(&message.plain_text()));
     let messages = last.into_iter().map(|message| FoundMessage::new(context.thread, message)).collect();
-    Ok(FoundMessages { about: None, messages, related: Vec::new() })
+    Ok(FoundMessages { about: None, messages, related: Vec::new(), preferences: Vec::new(), has_more: false })
 }
 
 impl FoundMessage {

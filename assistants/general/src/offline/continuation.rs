@@ -23,7 +23,7 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     if let Some(rest) = without_interjection(message) {
         let without_and = ["and ", "y "].iter().find_map(|and| rest.strip_prefix(and));
         return completed(rest, earlier)
-            .or_else(|| without_and.filter(|rest| calculation::find(rest).is_some()).map(str::to_owned))
+            .or_else(|| calculation::whole(without_repetition(without_and?)))
             .or_else(|| without_and.is_none().then(|| rest.to_owned()));
     }
     completed(message, earlier).or_else(|| completed(without_opening(message)?, earlier)).or_else(|| {
@@ -46,10 +46,21 @@ fn without_opening(message: &str) -> Option<&str> {
     Some(&message[rest..])
 }
 
-/// Returns a message without words that ask for the same again: "1000 / 7 once more".
+/// Returns a message without words that ask for its result, or for it again: "1000 / 7 once more", "33 por 12 cuánto es".
 fn without_repetition(message: &str) -> &str {
     let message = message.trim_end_matches(['?', '!', '.', ' ']);
-    let endings = [" once more", " again", " otra vez", " one more time"];
+    let endings = [
+        " once more",
+        " again",
+        " otra vez",
+        " one more time",
+        " cuánto es",
+        " cuanto es",
+        " cuánto son",
+        " cuanto son",
+        " whats that",
+        " what's that",
+    ];
     endings.iter().find_map(|ending| message.strip_suffix(ending)).unwrap_or(message)
 }
 
@@ -425,6 +436,7 @@ mod tests {
         assert_eq!(without_interjection("cool, thanks"), None);
         assert_eq!(without_opening("oye y 48 entre 5?"), Some("48 entre 5?"));
         assert_eq!(complete("1000 / 7 once more", &[]).as_deref(), Some("1000/7"));
+        assert_eq!(complete("vale, y 33 por 12 cuánto es", &[]).as_deref(), Some("33*12"));
         assert_eq!(without_interjection("the flat is fine. It is warm"), None);
     }
 

@@ -3,10 +3,10 @@
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::core::text::Language;
-use threadkeep::dialogue::{Intent, Slot};
+use threadkeep::dialogue::{Intent, Slot, Utterance};
 
 use super::{quoting, text};
-use crate::erase_tools::{ERASE, FIND};
+use crate::erase_tools::{ERASE, EVERYTHING, FIND};
 
 /// The maximum number of messages that are displayed before the user confirms an erasure.
 const MAX_DISPLAYED: usize = 10;
@@ -96,9 +96,42 @@ pub(super) fn forget_messages() -> Intent {
         .confirmed_by("erase_messages")
         .calls_with(FIND, |slots| match slots.label("about") {
             "" | "it" | "that" | "this" | "eso" | "esto" => json!({}),
+            about if names_everything(about) => json!({"about": EVERYTHING}),
             about => json!({"about": topic_of(about)}),
         })
         .says(|outcome| list_to_erase(&outcome.result(FIND), outcome.language()))
+}
+
+/// Whether words name everything that the user said: "everything you know about me".
+fn names_everything(about: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "everything",
+        "all",
+        "me",
+        "you",
+        "know",
+        "about",
+        "i",
+        "ive",
+        "told",
+        "said",
+        "have",
+        "ever",
+        "that",
+        "of",
+        "it",
+        "please",
+        "todo",
+        "lo",
+        "que",
+        "sabes",
+        "de",
+        "mi",
+    ];
+    let utterance = Utterance::new(about);
+    let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&&*word.folded));
+    has(&["everything", "all", "me", "todo", "mi"])
+        && utterance.words().iter().all(|word| WORDS.contains(&&*word.folded))
 }
 
 /// The intent that "yes" expresses after a list of messages to erase.
@@ -107,14 +140,20 @@ pub(super) fn erase_messages() -> Intent {
         .follows(["forget_messages", "forget_preference"])
         .calls_with(ERASE, |_| json!({}))
         .says(|outcome| {
-            let erased = outcome.result(ERASE)["erased"].as_u64().unwrap_or(0);
-            match (outcome.language(), erased) {
+            let result = outcome.result(ERASE);
+            let erased = result["erased"].as_u64().unwrap_or(0);
+            let said = match (outcome.language(), erased) {
                 (Language::English, 0) => "There is nothing to erase.".to_owned(),
                 (Language::Spanish, 0) => "No hay nada que borrar.".to_owned(),
                 (Language::English, 1) => "I have erased that message and your request.".to_owned(),
                 (Language::English, _) => format!("I have erased these {erased} messages and your request."),
                 (Language::Spanish, 1) => "He borrado ese mensaje y tu petición.".to_owned(),
                 (Language::Spanish, _) => format!("He borrado esos {erased} mensajes y tu petición."),
+            };
+            match (outcome.language(), result["preferences"].as_u64().unwrap_or(0)) {
+                (_, 0) => said,
+                (Language::English, _) => format!("{said} Your preferences are forgotten too."),
+                (Language::Spanish, _) => format!("{said} También he olvidado tus preferencias."),
             }
         })
 }
@@ -122,7 +161,8 @@ pub(super) fn erase_messages() -> Intent {
 /// Lists the messages that would be erased, and asks whether to erase them.
 pub(super) fn list_to_erase(found: &Value, language: Language) -> String {
     let messages = found["messages"].as_array().map_or(&[][..], Vec::as_slice);
-    if messages.is_empty() {
+    let preferences = found["preferences"].as_array().map_or(&[][..], Vec::as_slice);
+    if messages.is_empty() && preferences.is_empty() {
         return match language {
             Language::English => "I found nothing about that in what you told me, so there is nothing to erase.",
             Language::Spanish => "No encontré nada sobre eso en lo que me contaste, así que no hay nada que borrar.",
@@ -146,5 +186,14 @@ pub(super) fn list_to_erase(found: &Value, language: Language) -> String {
     if more > 0 {
         lines.push(others);
     }
+    lines.extend((found["has_more"] == true).then(|| match language {
+        Language::English => "- not yet older messages: ask again after these".to_owned(),
+        Language::Spanish => "- todavía no los mensajes más antiguos: vuelve a pedirlo después".to_owned(),
+    }));
+    let names: Vec<String> = preferences.iter().map(text).collect();
+    lines.extend((!names.is_empty()).then(|| match language {
+        Language::English => format!("- your preferences: {}", names.join(", ")),
+        Language::Spanish => format!("- tus preferencias: {}", names.join(", ")),
+    }));
     format!("{introduction}\n{}\n{question}", lines.join("\n"))
 }

@@ -2,13 +2,14 @@
 //! favourite colour?".
 
 use threadkeep::dialogue::{Utterance, is_question};
-use threadkeep::{ChatMessage, Role};
+use threadkeep::{ChatMessage, Role, Value};
 
 use crate::evidence::asks_to_forget;
 
 /// Returns the question or request that a message amounts to, if it is not phrased as one.
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
+        .or_else(|| preference_corrected(message, earlier))
         .or_else(|| day_beside(message, earlier))
         .or_else(|| question_about_preference(message))
         .or_else(|| question_with_preferring(message))
@@ -80,6 +81,39 @@ fn question_about_preference(message: &str) -> Option<String> {
 }
 
 const MAX_PREFERENCE_WORDS: usize = 4;
+
+/// Returns the preference in "changed my mind, go with Bee instead", after one was set.
+fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const OPENINGS: [&str; 20] = [
+        "changed", "my", "mind", "i", "ive", "actually", "no", "sorry", "scrap", "that", "wait", "oh", "hm", "on",
+        "second", "thought", "thoughts", "lets", "rather", "ok",
+    ];
+    const VERBS: [&[&str]; 7] = [
+        &["go", "with"],
+        &["make", "it"],
+        &["make", "that"],
+        &["switch", "to"],
+        &["change", "it", "to"],
+        &["change", "that", "to"],
+        &["use"],
+    ];
+    const ENDINGS: [&str; 9] = ["instead", "please", "pls", "then", "from", "now", "on", "after", "all"];
+    const MAX_VALUE_WORDS: usize = 3;
+    let asked = earlier.iter().rposition(|message| message.role == Role::User)?;
+    let call = earlier[asked..].iter().flat_map(ChatMessage::tool_calls).find(|call| call.name == "set_preference")?;
+    let arguments: Value = call.arguments.read().ok()?;
+    let name = arguments["name"].as_str()?;
+    let utterance = Utterance::new(message);
+    let count = utterance.words().len();
+    let start = (0..count).take_while(|at| OPENINGS.contains(&utterance.word(*at))).count();
+    let is_verb = |verb: &&&[&str]| verb.iter().enumerate().all(|(at, word)| utterance.word(start + at) == *word);
+    let first = start + VERBS.iter().find(is_verb)?.len();
+    let last = (first..count).rfind(|at| !ENDINGS.contains(&utterance.word(*at)))?;
+    let is_short = last - first < MAX_VALUE_WORDS && !is_question(message);
+    let value = utterance.said(first..last + 1);
+    let is_name = matches!(name, "name" | "nombre");
+    is_short.then(|| if is_name { format!("call me {value}") } else { format!("my {name} is {value}") })
+}
 
 /// Returns the question for the user's name in "so how will you call me from now on".
 fn question_for_name(message: &str) -> Option<String> {
@@ -292,6 +326,8 @@ const MAX_MEANT_WORDS: usize = 6;
 
 #[cfg(test)]
 mod tests {
+    use threadkeep::{JsonText, Part, ToolCall};
+
     use super::*;
 
     #[test]
@@ -313,6 +349,24 @@ mod tests {
         ] {
             assert_eq!(reworded(message, &[]).as_deref(), Some(question), "{message}");
         }
+    }
+
+    #[test]
+    fn corrections_of_a_preference_set_it_again() {
+        let set = |name: &str| {
+            let arguments = JsonText::from(&serde_json::json!({"name": name, "value": "old"}));
+            let call = ToolCall { id: "c1".to_owned(), name: "set_preference".to_owned(), arguments };
+            let reply = ChatMessage { parts: vec![Part::ToolCall(call)], ..ChatMessage::text(Role::Assistant, "") };
+            [ChatMessage::text(Role::User, "call me Ann"), reply]
+        };
+        let reworded = |message: &str, name: &str| preference_corrected(message, &set(name));
+        assert_eq!(reworded("changed my mind, go with Bee instead", "name").as_deref(), Some("call me Bee"));
+        assert_eq!(
+            reworded("actually make it green", "favourite colour").as_deref(),
+            Some("my favourite colour is green")
+        );
+        assert_eq!(reworded("actually the train was late", "name"), None);
+        assert_eq!(preference_corrected("make it Bee", &[ChatMessage::text(Role::User, "the party is at six")]), None);
     }
 
     #[test]

@@ -61,6 +61,24 @@ async fn yes_without_a_list_erases_nothing() {
 }
 
 #[tokio::test]
+async fn everything_is_erased_after_a_confirmation() {
+    let env = TestEnv::new().await;
+    let first = env.conversation("ana").await;
+    first.say("My mentor is called Solveig.").await;
+    first.say("Who is my mentor?").await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("Remember that my favourite colour is teal.").await;
+    let listed = conversation.say("Forget everything you know about me").await;
+    assert!(listed.contains("Solveig") && listed.contains("- your preferences: favourite colour"), "{listed}");
+    let done = conversation.say("yes, all of it").await;
+    assert!(done.contains("I have erased") && done.ends_with("Your preferences are forgotten too."), "{done}");
+    assert!(conversation.preferences().await.is_empty());
+    let rows = first.rows().await.join("\n");
+    assert!(!rows.contains("Solveig"), "{rows}");
+    assert_eq!(conversation.say("Who is my mentor?").await, NOT_FOUND);
+}
+
+#[tokio::test]
 async fn repeated_questions_have_the_same_answer() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;

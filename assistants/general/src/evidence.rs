@@ -258,6 +258,11 @@ pub(crate) fn states_user_name(text: &str) -> bool {
         || introduces(text)
 }
 
+/// Whether a word of a question for a name says no more than that: "full", "called".
+fn is_name_word(word: &str) -> bool {
+    matches!(word, "name" | "nombre" | "called" | "llamo" | "full" | "first" | "real" | "whole" | "given")
+}
+
 /// Whether a message contains "I'm Dermot": words that introduce the user, then a capitalized word.
 fn introduces(text: &str) -> bool {
     let utterance = Utterance::new(text);

@@ -6,7 +6,7 @@ use threadkeep::core::text::content_terms;
 use threadkeep::dialogue::time::{TimeExpression, find_times};
 use threadkeep::dialogue::{Utterance, is_question};
 
-use super::{sentences, spelling};
+use super::{is_name_word, sentences, spelling};
 
 /// A word of a question.
 #[derive(Clone, Debug)]
@@ -139,12 +139,7 @@ impl Question {
         let (mut earlier_topic, _) = topic_and_time_words(earlier);
         earlier_topic.retain(|stems| !topic.contains(stems));
         let own = Utterance::new(&*question);
-        let is_name = |word: &QuestionWord| {
-            matches!(
-                &*word.word,
-                "name" | "nombre" | "called" | "llamo" | "full" | "first" | "real" | "whole" | "given"
-            )
-        };
+        let is_name = |word: &QuestionWord| is_name_word(&word.word);
         let asks_for_name = topic.iter().all(|word| word.is_light || is_name(word)) && asks_for_name(&own);
         let topic = if asks_for_name { vec![QuestionWord::new("name".to_owned(), name_stems())] } else { topic };
         let wanted = wanted(&own);

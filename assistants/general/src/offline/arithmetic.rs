@@ -291,6 +291,13 @@ fn is_math(items: &[Item]) -> bool {
             "percentage",
             "twice",
             "triple",
+            "quarter",
+            "fifth",
+            "tenth",
+            "thirds",
+            "quarters",
+            "fifths",
+            "tenths",
         ])
     })
 }
@@ -399,6 +406,9 @@ mod tests {
             ("is that it", None),
             ("take the bread off the list", None),
             ("what do you get if you divide 15 by 4", Some("15/4")),
+            ("three fifths of 950 = ?", Some("3/5*950")),
+            ("whats a quarter of 372", Some("372/4")),
+            ("a quarter of the guests", None),
             ("double 37", Some("2*37")),
             ("double that number, just for fun", Some("2*30")),
             ("now knock a flat 15 off that", Some("30-15")),
@@ -454,6 +464,18 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_unanswered_requests_are_not_meant() {
+        let earlier = |reply: &str| {
+            [
+                ChatMessage::text(threadkeep::Role::User, "boots are 129, cheaper by a third. price?"),
+                ChatMessage::text(threadkeep::Role::Assistant, reply),
+            ]
+        };
+        assert_eq!(complete("double that", &earlier(super::super::NOT_FOUND)), None);
+        assert_eq!(complete("double that", &earlier("I will keep that in mind.")).as_deref(), Some("2*129"));
+    }
+
+    #[test]
     fn numbers_of_the_last_calculation_are_replaced() {
         for (expression, text, expected) in [
             ("90/4", "no, between 5", Some("90/5")),
@@ -468,6 +490,7 @@ mod tests {
             ("14+27+33", "leave out the 14", Some("27+33")),
             ("(12/100*600)", "and of 900?", Some("(12/100*900)")),
             ("90/4", "no, 6", Some("90/6")),
+            ("90/4", "¿y si somos 10?", Some("90/10")),
             ("90/4", "no, at 5", None),
             ("90/4", "and 60%?", None),
         ] {

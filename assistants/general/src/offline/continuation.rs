@@ -64,9 +64,9 @@ fn without_repetition(message: &str) -> &str {
     endings.iter().find_map(|ending| message.strip_suffix(ending)).unwrap_or(message)
 }
 
-const INTERJECTIONS: [&str; 22] = [
+const INTERJECTIONS: [&str; 23] = [
     "ok", "okay", "lol", "haha", "hehe", "cool", "nice", "great", "super", "perfect", "hm", "hmm", "oh", "ah", "wow",
-    "right", "good", "fine", "alright", "vale", "genial", "bueno",
+    "right", "good", "fine", "alright", "vale", "genial", "bueno", "pues",
 ];
 
 /// Returns what follows an interjection that is a sentence of its own: "ok ok. double 37", "lol ok. and by 4?"
@@ -286,6 +286,10 @@ fn operation(message: &str) -> Option<Operation> {
     }
     let word = |at: usize| utterance.word(at);
     let mut at = 0;
+    // "A eso quítale 15"
+    if matches!((word(0), word(1)), ("a", "eso" | "esto")) {
+        at = 2;
+    }
     while matches!(
         word(at),
         "and" | "then" | "now" | "ok" | "so" | "y" | "ahora" | "luego" | "whats" | "what" | "is" | "cuanto" | "es"
@@ -338,7 +342,7 @@ fn operation(message: &str) -> Option<Operation> {
         matches!(word(at), "plus" | "minus" | "times" | "mas" | "menos") && number(&text, &utterance, at + 1).is_some();
     let operator = match word(at) {
         "plus" | "add" | "mas" | "suma" | "sumale" | "sumaselo" | "anadelo" => "+",
-        "minus" | "less" | "subtract" | "menos" | "resta" | "restale" => "-",
+        "minus" | "less" | "subtract" | "menos" | "resta" | "restale" | "quitale" => "-",
         "take" if matches!(word(at + 1), "off" | "away") => {
             at += 1;
             "-"
@@ -363,6 +367,8 @@ fn operation(message: &str) -> Option<Operation> {
                 | "entre"
                 | "por"
                 | "a"
+                | "los"
+                | "las"
                 | "un"
         )
     {
@@ -457,6 +463,8 @@ mod tests {
             ("and times 12 for the year", "* 12"),
             ("y con un 10% de descuento", "- 10%"),
             ("súmaselo a 340", "+ 340"),
+            ("súmaselo a los 340", "+ 340"),
+            ("a eso quítale 15", "- 15"),
             ("and 1850 plus that?", "+ 1850"),
         ] {
             assert_eq!(operation(message), Some(Operation::Other(expected.to_owned())), "{message}");

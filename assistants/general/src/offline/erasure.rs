@@ -130,8 +130,9 @@ fn names_everything(about: &str) -> bool {
     ];
     let utterance = Utterance::new(about);
     let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&&*word.folded));
-    has(&["everything", "all", "me", "todo", "mi"])
-        && utterance.words().iter().all(|word| WORDS.contains(&&*word.folded))
+    // "Forget all of it" is about what was discussed.
+    let is_all = has(&["everything", "me", "todo", "mi"]) || has(&["all"]) && has(&["know", "said"]);
+    is_all && utterance.words().iter().all(|word| WORDS.contains(&&*word.folded))
 }
 
 /// The intent that "yes" expresses after a list of messages to erase.

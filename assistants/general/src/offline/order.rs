@@ -347,7 +347,9 @@ fn items(text: &str) -> Vec<String> {
         .filter(|part| !part.is_empty())
         .collect();
     let are_short = parts.iter().skip(1).all(|part| part.split_whitespace().count() <= MAX_ITEM_WORDS);
-    if list.contains([',', ';', '\n']) && are_short { parts } else { Vec::new() }
+    // "Two dates: the notary and the bank"
+    let is_named = text.contains(": ") && parts.len() > 1;
+    if (list.contains([',', ';', '\n']) || is_named) && are_short { parts } else { Vec::new() }
 }
 
 /// Returns the newest list: the items of one message, or several messages that begin with the same word.
@@ -355,7 +357,7 @@ fn newest_list(said: &[String]) -> Option<Vec<String>> {
     let first_word = |text: &str| Utterance::new(text).word(0).to_owned();
     for (at, text) in said.iter().enumerate().rev() {
         let items = items(text);
-        if items.len() >= MIN_ITEMS {
+        if items.len() >= MIN_ITEMS || items.len() > 1 && text.contains(": ") {
             return Some(items);
         }
         let series: Vec<String> =

@@ -343,7 +343,7 @@ fn before_last<'a>(words: &[&str], known: &'a [Calculation], earlier: &[ChatMess
             || matches!(*word, "it" | "wait" | "sorry" | "add" | "up" | "make" | "but")
     };
     let asks = words[..at].iter().any(|word| matches!(*word, "what" | "whats" | "how" | "and"))
-        && words[..at].iter().all(|word| is_asking(word))
+        && words[..at].iter().all(is_asking)
         && words.len() <= at + MAX_STEP_WORDS;
     if let Some(found) = arithmetic::before_step(&words[at + 1..], known).filter(|_| asks) {
         return Some(found);

@@ -9,6 +9,8 @@ use crate::evidence::asks_to_forget;
 /// Returns the question or request that a message amounts to, if it is not phrased as one.
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
+        .or_else(|| confirmed_in_spanish(message))
+        .or_else(|| question_at_end(message))
         .or_else(|| preference_corrected(message, earlier))
         .or_else(|| day_beside(message, earlier))
         .or_else(|| question_about_preference(message))
@@ -84,9 +86,9 @@ const MAX_PREFERENCE_WORDS: usize = 4;
 
 /// Returns the preference in "changed my mind, go with Bee instead", after one was set.
 fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String> {
-    const OPENINGS: [&str; 20] = [
+    const OPENINGS: [&str; 22] = [
         "changed", "my", "mind", "i", "ive", "actually", "no", "sorry", "scrap", "that", "wait", "oh", "hm", "on",
-        "second", "thought", "thoughts", "lets", "rather", "ok",
+        "second", "thought", "thoughts", "lets", "ok", "mejor", "better", "well",
     ];
     const VERBS: [&[&str]; 7] = [
         &["go", "with"],
@@ -97,6 +99,8 @@ fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String
         &["change", "that", "to"],
         &["use"],
     ];
+    /// Verbs after which a name follows, but for other preferences not always their value.
+    const NAMING: [&[&str]; 4] = [&["id", "rather"], &["rather"], &["prefiero"], &["prefer"]];
     const ENDINGS: [&str; 9] = ["instead", "please", "pls", "then", "from", "now", "on", "after", "all"];
     const MAX_VALUE_WORDS: usize = 3;
     let asked = earlier.iter().rposition(|message| message.role == Role::User)?;
@@ -107,12 +111,40 @@ fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String
     let count = utterance.words().len();
     let start = (0..count).take_while(|at| OPENINGS.contains(&utterance.word(*at))).count();
     let is_verb = |verb: &&&[&str]| verb.iter().enumerate().all(|(at, word)| utterance.word(start + at) == *word);
-    let first = start + VERBS.iter().find(is_verb)?.len();
-    let last = (first..count).rfind(|at| !ENDINGS.contains(&utterance.word(*at)))?;
-    let is_short = last - first < MAX_VALUE_WORDS && !is_question(message);
-    let value = utterance.said(first..last + 1);
     let is_name = matches!(name, "name" | "nombre");
-    is_short.then(|| if is_name { format!("call me {value}") } else { format!("my {name} is {value}") })
+    let naming = || NAMING.iter().filter(|_| is_name).find(is_verb);
+    let first = start + VERBS.iter().find(is_verb).or_else(naming)?.len();
+    let last = (first..count).rfind(|at| !ENDINGS.contains(&utterance.word(*at)))?;
+    // "Rather Bee than Beatrice"
+    let last = (first..=last)
+        .find(|at| matches!(utterance.word(*at), "than" | "over"))
+        .map_or(last, |than| than.saturating_sub(1));
+    let is_short = last >= first && last - first < MAX_VALUE_WORDS && !is_question(message);
+    let value = utterance.said(first..last + 1);
+    let call = if name == "nombre" { "llámame" } else { "call me" };
+    is_short.then(|| if is_name { format!("{call} {value}") } else { format!("my {name} is {value}") })
+}
+
+/// Returns the confirmation in "sí, bórrala", whose pronoun agrees with what is erased.
+fn confirmed_in_spanish(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let is_all =
+        utterance.words().iter().all(|word| matches!(&*word.folded, "si" | "borrala" | "eliminala" | "claro" | "vale"));
+    let erases = utterance.words().iter().any(|word| matches!(&*word.folded, "borrala" | "eliminala"));
+    (is_all && erases).then(|| "sí, bórralo".to_owned())
+}
+
+/// Returns the question in "my usual coffee is what?"
+fn question_at_end(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let words = utterance.words();
+    let (verb, last) = (words.len().checked_sub(2)?, words.len() - 1);
+    let asks = matches!(utterance.word(last), "what" | "when" | "where" | "who")
+        && matches!(utterance.word(verb), "is" | "are" | "was");
+    let subject = message[..words[verb].span.start].trim();
+    let subject = ["and ", "so ", "ok "].iter().find_map(|opening| subject.strip_prefix(opening)).unwrap_or(subject);
+    let is_plain = asks && verb > 0 && !subject.contains([',', '.', ';']);
+    is_plain.then(|| format!("{} {} {subject}?", utterance.word(last), utterance.word(verb)))
 }
 
 /// Returns the question for the user's name in "so how will you call me from now on".
@@ -121,6 +153,9 @@ fn question_for_name(message: &str) -> Option<String> {
     let is_pair = |pair: [&str; 2]| {
         (1..utterance.words().len()).any(|at| utterance.word(at - 1) == pair[0] && utterance.word(at) == pair[1])
     };
+    if is_question(message) && is_pair(["me", "llamas"]) {
+        return Some("¿cómo me llamo?".to_owned());
+    }
     let start = usize::from(matches!(utterance.word(0), "so" | "and" | "then" | "ok"));
     let asks = matches!(utterance.word(start), "how" | "what") && is_question(message);
     (asks && (is_pair(["call", "me"]) || is_pair(["calling", "me"]))).then(|| "what is my name?".to_owned())
@@ -343,6 +378,8 @@ mod tests {
             ("give me everything i said about the pen test", "find everything about the pen test"),
             ("all that we ever told you about Falcon", "find everything about Falcon"),
             ("the number of Anna from the nursery", "what is the number of Anna from the nursery"),
+            ("my usual coffee is what?", "what is my usual coffee?"),
+            ("sí, bórrala", "sí, bórralo"),
             ("forget where the wedding is", "forget what I said about the wedding"),
             ("so how are you going to call me from now on", "what is my name?"),
             ("teléfono de la fontanera", "cuál es teléfono de la fontanera"),
@@ -365,6 +402,8 @@ mod tests {
             reworded("actually make it green", "favourite colour").as_deref(),
             Some("my favourite colour is green")
         );
+        assert_eq!(reworded("hm actually id rather Sunny than Sam", "name").as_deref(), Some("call me Sunny"));
+        assert_eq!(reworded("mejor no, prefiero Enrique", "nombre").as_deref(), Some("llámame Enrique"));
         assert_eq!(reworded("actually the train was late", "name"), None);
         assert_eq!(preference_corrected("make it Bee", &[ChatMessage::text(Role::User, "the party is at six")]), None);
     }

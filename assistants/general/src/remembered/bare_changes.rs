@@ -101,6 +101,7 @@ fn is_bare_change(text: &str) -> bool {
         let word = words[at];
         is_value(at)
             || is_change(word)
+            || CORRECTIONS.contains(&word)
             || UNINFORMATIVE_WORDS.contains(&word)
             || is_light(word)
             || content_terms(word).is_empty()
@@ -118,6 +119,20 @@ fn is_bare_change(text: &str) -> bool {
 }
 
 /// Words that begin a correction of the value that was said last.
-const CORRECTIONS: [&str; 9] = ["no", "sorry", "wait", "oops", "actually", "correction", "rather", "perdon", "digo"];
+const CORRECTIONS: [&str; 13] = [
+    "no",
+    "sorry",
+    "wait",
+    "oops",
+    "actually",
+    "correction",
+    "rather",
+    "perdon",
+    "digo",
+    "typo",
+    "update",
+    "ugh",
+    "final",
+];
 /// The maximum number of words in a correction of a value.
 const MAX_CORRECTION_WORDS: usize = 6;

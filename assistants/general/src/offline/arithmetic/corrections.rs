@@ -39,10 +39,10 @@ pub(super) const UNITS: [&str; 24] = [
 /// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
 /// swapped: "and the other way round?"
 pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 32] = [
+    const OPENINGS: [&str; 33] = [
         "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
         "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if", "el",
-        "del", "lol", "haha",
+        "del", "si", "lol", "haha",
     ];
     let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
     let tokens = tokens(text);
@@ -133,7 +133,7 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
         return replaced_last(&number(start)?);
     }
     match words[start] {
-        "by" | "between" | "among" | "into" | "entre" => {
+        "by" | "between" | "among" | "into" | "entre" | "somos" => {
             let value = number(start + 1).filter(|_| has_opening || words.len() <= 3)?;
             is_short_rest(start + 2).then(|| replaced_last(&value)).flatten()
         }

@@ -196,6 +196,18 @@ fn operand(items: &[Item]) -> Option<String> {
         if next.is(&["cubed"]) && after.is_empty() {
             return Some(format!("{number}^3"));
         }
+        // "Three fifths of 950"
+        let parts = match () {
+            () if next.is(&["halves"]) => Some(2),
+            () if next.is(&["thirds"]) => Some(3),
+            () if next.is(&["quarters", "fourths"]) => Some(4),
+            () if next.is(&["fifths"]) => Some(5),
+            () if next.is(&["tenths"]) => Some(10),
+            () => None,
+        };
+        if let Some(parts) = parts {
+            return Some(format!("{number}/{parts}*{}", grouped(&of(after)?)));
+        }
         // "3 to the power of 4"
         if let [to, the, power, of, Item::Number(exponent)] = rest
             && to.is(&["to"])

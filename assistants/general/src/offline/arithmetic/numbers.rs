@@ -5,6 +5,7 @@ use threadkeep::{ChatMessage, Role};
 
 use super::super::quoting::quoted_texts;
 use super::super::results::{Calculation, Reference, last_answered, reference_at};
+use super::super::{DECLINED, DECLINED_IN_SPANISH, NOT_FOUND, NOT_FOUND_IN_SPANISH};
 use super::corrections::last_expression;
 use super::steps::named_at;
 use crate::calculation::number;
@@ -133,12 +134,17 @@ impl<'a> Numbers<'a> {
         let is_result = answered.is_some();
         let result = answered.or_else(|| known.last().map(|calculation| calculation.result.clone()));
         let quoted = plain_numbers(&quoted_texts(&reply));
-        let stated = plain_numbers(&said);
+        // "That" after a request that was not answered means the missing result, not a number of the request.
+        let is_unanswered = [NOT_FOUND, NOT_FOUND_IN_SPANISH, DECLINED, DECLINED_IN_SPANISH]
+            .iter()
+            .any(|unanswered| reply.starts_with(unanswered));
+        let stated = if is_unanswered { Vec::new() } else { plain_numbers(&said) };
         let undivided = divided_by_zero(earlier);
         let last = match (&own[..], &quoted[..], &stated[..]) {
             ([number], ..) => Some(number.clone()),
             _ if undivided.is_some() => undivided,
             _ if is_result => result.clone(),
+            _ if is_unanswered => None,
             (_, [number], _) | (_, [], [number]) => Some(number.clone()),
             _ => result.clone(),
         };

@@ -147,6 +147,7 @@ pub(super) fn per_head(tokens: &[String], last: Option<&str>) -> Option<String> 
     let has = |known: &[&str]| tokens.iter().any(|token| known.contains(&token.as_str()));
     let asks = (0..tokens.len()).any(|at| match word(at) {
         "each" | "apiece" => at.checked_sub(1).is_none_or(|before| !is_number(word(before))),
+        "a" => word(at + 1) == "head",
         "per" | "por" => PEOPLE.contains(&word(at + 1)) || word(at + 1) == "cabeza",
         "cada" => matches!(word(at + 1), "uno" | "una"),
         // "84 split between 6 of us"
@@ -275,6 +276,7 @@ mod tests {
             ("and each, theres 4 of us", None, None),
             ("the dinner was 240 and we are 6, how much each?", None, Some("240/6")),
             ("somos 7 y la cena salió por 245 euros, a cuánto tocamos?", None, Some("245/7")),
+            ("dinner came to 180 and there were six of us, whats that a head", None, Some("180/6")),
             ("6 people at 12 each, what's that", None, None),
             ("there are 6 of us and each pays 12, what's the total?", None, None),
             ("I gave each of them a book", Some("60"), None),

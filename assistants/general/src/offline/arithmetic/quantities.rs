@@ -190,7 +190,7 @@ fn is_period(word: &str) -> bool {
 /// Whether the part of a message that asks consists of words for amounts and prices: "how many hours is that weekly".
 fn asks(tokens: &[String], units: &[&str]) -> bool {
     let is_interrogative =
-        |token: &String| matches!(&**token, "how" | "what" | "whats" | "cuanto" | "cuantos" | "cuantas");
+        |token: &String| matches!(&**token, "how" | "what" | "whats" | "cuanto" | "cuantos" | "cuantas" | "so");
     let start = tokens.iter().rposition(is_interrogative);
     let continues = matches!(tokens.first().map(String::as_str), Some("and" | "y"));
     let known = |token: &String| {
@@ -351,6 +351,17 @@ pub(super) fn changed(text: &str, earlier: &[ChatMessage], last: Option<&str>) -
     let all = tokens(text);
     let has = |known: &[&str]| all.iter().any(|token| known.contains(&token.as_str()));
     let percents: Vec<&String> = all.windows(2).filter(|pair| pair[1] == "percent").map(|pair| &pair[0]).collect();
+    // "The price went from 64 to 80, how many percent up is that?"
+    let asks_share =
+        (0..all.len()).any(|at| matches!(&*all[at], "percent" | "percentage") && (at == 0 || !is_number(&all[at - 1])));
+    let from_to = all.windows(4).find(|four| four[0] == "from" && four[2] == "to").map(|four| (&four[1], &four[3]));
+    if let (true, Some((one, other)), [_, _]) =
+        (asks_share && has(&["how", "what", "whats"]), from_to, &plain_numbers(text)[..])
+    {
+        let (before, after) = (one.parse::<f64>().ok()?, other.parse::<f64>().ok()?);
+        let change = if after >= before { format!("{other}-{one}") } else { format!("{one}-{other}") };
+        return Some(format!("({change})/{one}*100"));
+    }
     let [percent] = percents[..] else { return None };
     let (_, period) = quantities(&all);
     let asks = has(&["what", "whats", "how", "cuanto"])
@@ -418,6 +429,7 @@ mod tests {
             (&[], "I drove 500 km on 40 litres. How many litres per 100 km is that?", Some("40/500*100")),
             (&[], "they want 65 a filling, whats that for both", Some("65*2")),
             (&[], "3 kg for 12 euros, how much is that per kg?", Some("12/3")),
+            (&[], "gym is 34.99 a month, so a year is?", Some("34.99*12")),
             (&gym, "how much does that make in a year", Some("35*12")),
             (&gym, "what do I pay a month?", None),
             (&gym, "what do I pay for the pool in a year?", None),
@@ -432,6 +444,10 @@ mod tests {
         assert_eq!(
             changed("it goes up 5% in May, what will I pay a month then?", &gym, None).as_deref(),
             Some("35*(1+5/100)")
+        );
+        assert_eq!(
+            changed("price went from 50 to 60, how many percent up is that", &[], None).as_deref(),
+            Some("(60-50)/50*100")
         );
         assert_eq!(changed("it goes up 5%, what will that be?", &gym, Some("70")).as_deref(), Some("70*(1+5/100)"));
     }

@@ -31,8 +31,8 @@ const MAX_TEXT: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Topic {
-    /// What the messages are about, in a few words; "everything" lists all that the user said, and the preferences. If it is missing, the user's last statement in this conversation is
-    /// listed.
+    /// What the messages are about, in a few words; "everything" lists all that the user said, and the preferences. If it
+    /// is missing, the user's last statement in this conversation is listed.
     #[serde(default)]
     about: Option<String>,
 }

@@ -374,7 +374,7 @@ export const en = {
   by_role: "Messages by role",
   by_agent: "Answers by agent",
   by_agent_note: "Only assistants made of several agents record which one answered. Appended and imported messages may name one, too.",
-  agent_status: "Service status",
+  agent_status: "Whole network",
   agent_collaborative: "Several agents together",
   by_model: "Messages of assistants, by model",
   not_recorded: "not recorded",

@@ -366,7 +366,7 @@ export const es: Record<keyof typeof en, string> = {
   by_role: "Mensajes por rol",
   by_agent: "Respuestas por agente",
   by_agent_note: "Solo los asistentes formados por varios agentes registran cuál respondió. Los mensajes añadidos e importados también pueden nombrar uno.",
-  agent_status: "Estado del servicio",
+  agent_status: "Toda la red",
   agent_collaborative: "Varios agentes juntos",
   by_model: "Mensajes de los asistentes, por modelo",
   not_recorded: "sin registrar",

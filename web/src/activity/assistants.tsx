@@ -157,6 +157,7 @@ function GraphDrawing({ graph }: { graph: Graph }) {
               <i class={`node-swatch ${kind}`} aria-hidden="true" /> {t(kind === "start" ? "node_ends" : (`node_${kind}` as Key))}
             </span>
           ))}
+        {graph.edges.some(({ isBranch }) => isBranch) && <span>{t("edge_branch")}</span>}
       </p>
     </div>
   );

@@ -82,9 +82,9 @@ export function AnalyticsView() {
             <Bars
               title={t("sources")}
               values={[
-                [t("citations"), figures.sources.citations],
-                [t("distinct_sources"), figures.sources.distinct],
-                [t("reused_sources"), figures.sources.reused],
+                [heading(t("citations")), figures.sources.citations],
+                [heading(t("distinct_sources")), figures.sources.distinct],
+                [heading(t("reused_sources")), figures.sources.reused],
               ]}
             />
           </div>
@@ -95,10 +95,9 @@ export function AnalyticsView() {
   );
 }
 
-/** Whether all answers are known to be of the built-in model, which costs nothing. */
-function isAllBuiltIn({ models, roles }: Analytics): boolean {
-  const recorded = Object.values(models).reduce((sum, count) => sum + count, 0);
-  return recorded > 0 && recorded >= (roles["assistant"] ?? 0) && Object.keys(models).every(isBuiltIn);
+/** Whether all answers whose model is recorded are of the built-in model, which costs nothing. */
+function isAllBuiltIn({ models }: Analytics): boolean {
+  return Object.keys(models).length > 0 && Object.keys(models).every(isBuiltIn);
 }
 
 function tokensOf(figures: Analytics, tokens: number): string {
@@ -108,14 +107,18 @@ function tokensOf(figures: Analytics, tokens: number): string {
 
 function costOf(figures: Analytics): string {
   if (figures.cost_usd > 0 || figures.turns === 0) return dollars(figures.cost_usd);
-  if (isAllBuiltIn(figures)) return t("free");
+  if (isAllBuiltIn(figures)) {
+    const recorded = Object.values(figures.models).reduce((sum, count) => sum + count, 0);
+    return t(recorded < (figures.roles["assistant"] ?? 0) ? "free_where_recorded" : "free");
+  }
   return figures.input_tokens + figures.output_tokens > 0 ? dollars(0) : t("not_reported");
 }
 
 /** Returns counts of assistant messages, and how many messages the counts leave out. */
 function ofAnswers({ roles }: Analytics, counts: Record<string, number>, name: (key: string) => string): [string, number][] {
   const left = (roles["assistant"] ?? 0) - Object.values(counts).reduce((sum, count) => sum + count, 0);
-  return [...mapValues(counts, name), ...(left > 0 ? [[t("not_recorded"), left] as [string, number]] : [])];
+  const bars: [string, number][] = [...mapValues(counts, name), ...(left > 0 ? [[t("not_recorded"), left] as [string, number]] : [])];
+  return bars.sort((one, other) => other[1] - one[1]).map(([name, count]) => [heading(name), count]);
 }
 
 function mapValues(counts: Record<string, number>, name: (key: string) => string): [string, number][] {

@@ -44,7 +44,7 @@ export function ApprovalCard({ approval, isBusy, onDecide }: { approval: Approva
   return (
     <section class={`approval ${state}`} aria-label={t("approval_of", { tool: visibleLine(approval.tool) })}>
       <header>
-        <Icon name="key" />
+        <Icon name="shield" />
         <b>
           {/* A command breaks between its words only: `--` and what follows belong together. */}
           {requestOf(approval)

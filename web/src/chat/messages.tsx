@@ -90,7 +90,7 @@ export function MessageItem(props: {
     case "decision":
       return (
         <p {...place} class={`message decision${hit}`}>
-          <Icon name="key" /> {visibleLine(item.text, 2000)} <time dateTime={message.created_at}>{shortTime(message.created_at)}</time>
+          <Icon name="shield" /> {visibleLine(item.text, 2000)} <time dateTime={message.created_at}>{shortTime(message.created_at)}</time>
         </p>
       );
     case "note":

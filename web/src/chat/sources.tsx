@@ -87,7 +87,7 @@ export function SourceDialog({ source, question, agent, onClose }: { source: Sou
       <dl class="facts">
         <dt>{t("kind")}</dt>
         <dd>{visibleLine(source.kind)}</dd>
-        <dt>{t("id")}</dt>
+        <dt>{t(source.kind === "tesis" ? "field_registro" : "id")}</dt>
         <dd>
           <code>{visibleLine(source.id)}</code>
         </dd>

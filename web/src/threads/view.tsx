@@ -183,12 +183,9 @@ function ThreadList() {
               {threads.value.map((thread) => (
                 <tr key={thread.id}>
                   <td>
-                    <a href={formatRoute(chatWith(thread.id))}>{titleOf(thread)}</a>
-                    {thread.key && thread.title && (
-                      <small class="badge">
-                        {t("key")}: {visibleLine(thread.key, 60)}
-                      </small>
-                    )}
+                    <a href={formatRoute(chatWith(thread.id))} title={thread.key ? `${t("key")}: ${visibleLine(thread.key, 60)}` : undefined}>
+                      {titleOf(thread)}
+                    </a>
                   </td>
                   <td class="number">{number(thread.messages)}</td>
                   <td>

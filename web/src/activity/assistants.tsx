@@ -157,7 +157,11 @@ function GraphDrawing({ graph }: { graph: Graph }) {
               <i class={`node-swatch ${kind}`} aria-hidden="true" /> {t(kind === "start" ? "node_ends" : (`node_${kind}` as Key))}
             </span>
           ))}
-        {graph.edges.some(({ isBranch }) => isBranch) && <span>{t("edge_branch")}</span>}
+        {graph.edges.some(({ isBranch }) => isBranch) && (
+          <span>
+            <i class="edge-sample" aria-hidden="true" /> {t("edge_branch")}
+          </span>
+        )}
       </p>
     </div>
   );

@@ -109,7 +109,7 @@ function costOf(figures: Analytics): string {
   if (figures.cost_usd > 0 || figures.turns === 0) return dollars(figures.cost_usd);
   if (isAllBuiltIn(figures)) {
     const recorded = Object.values(figures.models).reduce((sum, count) => sum + count, 0);
-    return t(recorded < (figures.roles["assistant"] ?? 0) ? "free_where_recorded" : "free");
+    return t(recorded < (figures.roles["assistant"] ?? 0) ? "no_cost_reported" : "free");
   }
   return figures.input_tokens + figures.output_tokens > 0 ? dollars(0) : t("not_reported");
 }

@@ -170,11 +170,13 @@ function ContextMeter({ thread, question, policy, version }: { thread: string | 
     <a class={`meter${isStale ? " stale" : ""}`} href={inspector} title={t("open_inspector")}>
       {report.budget !== undefined && <TokenBar report={report} slim />}
       <span class="words">
-        {isOffline && `${t("in_this_browser")} · `}
-        {t("next_request")} <b>{number(report.tokens.total)}</b>
-        {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")}
-        {total > 0 && ` · ${t("meter_kept", { count: included, total })}`}
+        {isOffline && <span>{t("in_this_browser")} · </span>}
+        <span>
+          {t("next_request")} <b>{number(report.tokens.total)}</b>
+          {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")}
+        </span>
         <span class="further">
+          {total > 0 && ` · ${t("meter_kept", { count: included, total })}`}
           {(counts.summarised ?? 0) > 0 && ` · ${t("meter_summarised", { count: counts.summarised ?? 0 })}`}
           {(counts.recalled ?? 0) > 0 && ` · ${t("meter_recalled", { count: counts.recalled ?? 0 })}`}
         </span>

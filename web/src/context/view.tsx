@@ -141,7 +141,7 @@ function LiveContext({ thread, question: initial }: { thread: Thread; question: 
           </select>
         </label>
         <button type="button" aria-pressed={other !== null} onClick={compare}>
-          <Icon name="compare" /> {t("compare")}
+          <Icon name="compare" /> {t(other === null ? "compare" : "stop_comparing")}
         </button>
       </div>
       {other !== null && (

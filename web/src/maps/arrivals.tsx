@@ -65,7 +65,7 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
           </span>
         ))}
       </p>
-      <p class="note strip-note">{t("arrivals_as_of", { time: looked })}</p>
+      <p class="note strip-note">{t("arrivals_as_of", { time: looked, now: timeOf(new Date(now).toISOString()) })}</p>
     </>
   );
 }

@@ -217,7 +217,7 @@ function ThreadList() {
         {isOffline && <CopyActions />}
         {may("write") && user != null && (
           <button type="button" class="danger" onClick={() => setErasing(true)}>
-            <Icon name="erase" /> {t("erase_all")}
+            <Icon name="erase" /> {t(isOffline ? "erase_all_here" : "erase_all")}
           </button>
         )}
       </footer>
@@ -230,7 +230,7 @@ function EraseAll({ user, onClose }: { user: string; onClose: () => void }) {
   const [typed, setTyped] = useState("");
   return (
     <Confirm
-      title={t("erase_all")}
+      title={t(isOffline ? "erase_all_here" : "erase_all")}
       action={t("erase_for_good")}
       onClose={onClose}
       onConfirm={async () => {

@@ -183,7 +183,7 @@ describe.skipIf(!isBuilt)("the offline page", () => {
     const page = await open();
     await send(page, "My hamster is called Pico.");
     await go(page, "#/threads");
-    await page.getByRole("button", { name: "Erase all my data" }).click();
+    await page.getByRole("button", { name: /^Erase all/ }).click();
     await page.locator("dialog input").fill("me");
     await page.locator("dialog").getByRole("button", { name: "Erase for good" }).click();
     await page.getByText("There are no conversations yet.").first().waitFor();

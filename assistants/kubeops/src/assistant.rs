@@ -104,7 +104,8 @@ fn instructions(custom: Option<&str>) -> String {
 /// Whether one of the words names an object's image: "postgres".
 fn has_image(words: &[String], object: &ObjectSummary) -> bool {
     let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
-    object.kind != "pods" && words.iter().any(|word| word.len() > 3 && image.split('-').any(|part| part == word))
+    object.kind != "pods"
+        && words.iter().any(|word| word.len() > 3 && (image == word || image.split('-').any(|part| part == word)))
 }
 
 /// Checks the commands of an answer before they are carried out: those that change the cluster, with a dry run.

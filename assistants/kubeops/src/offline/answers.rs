@@ -136,6 +136,15 @@ pub(super) const MEANINGS: &[(&[&str], &str)] = &[
         &["rollout", "rolling"],
         "Rollout: a deployment replaces its pods with those of a new revision step by step, so that enough stay ready.",
     ),
+    (
+        &["readiness probe", "readiness probes", "readinessprobe", "readiness"],
+        "Readiness probe: a check that the kubelet makes of a container again and again. While it fails, the pod counts as not ready, and its \
+         service sends it no traffic.",
+    ),
+    (
+        &["liveness probe", "liveness probes", "livenessprobe", "liveness"],
+        "Liveness probe: a check that the kubelet makes of a container again and again. If it fails several times, the container is restarted.",
+    ),
     (&["replica", "replicas"], "Replicas: how many copies (pods) of a workload should run."),
     (
         &["deployment", "deployments"],

@@ -2,9 +2,11 @@
 
 mod after_withdrawal;
 mod again;
+mod alike;
 mod all;
 mod approvals;
 mod changes;
+mod checks;
 mod conditions;
 mod continued;
 mod corrections;
@@ -21,6 +23,7 @@ mod requests;
 mod rewording;
 mod sources;
 mod targets;
+mod totals;
 
 use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Step};
@@ -28,14 +31,14 @@ use crate::conversation::{Conversation, Step};
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Pick, Reading, chained_program, read, without_ruled_out};
+use super::words::{Act, Lexicon, Pick, Reading, chained_program, read, without_remark, without_ruled_out};
 use again::{another_number, another_place, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::amended;
 use requests::{LATER, change_and_look, is_several_requests, read_request, several};
 use rewording::{
     described_if_needed, of_listed_kind, with_everything_listed, with_image_spoken_of, with_kind_of_name,
-    with_node_emptied, with_other_extreme, with_place_spoken_of,
+    with_node_emptied, with_object_of_image, with_other_extreme, with_place_spoken_of, with_same_number,
 };
 
 /// The next step of a turn.
@@ -80,7 +83,8 @@ pub(super) fn next(message: &str, conversation: &Conversation) -> Next {
 
 /// Returns a message without what it rules out, and with the names of the objects that it describes. `None` if it stays as it is.
 fn prepared(message: &str, conversation: &Conversation) -> Option<String> {
-    let without = without_ruled_out(message, &Lexicon::of(conversation));
+    let lexicon = Lexicon::of(conversation);
+    let without = without_ruled_out(message, &lexicon).or_else(|| without_remark(message, &lexicon));
     let kept = without.as_deref().unwrap_or(message);
     sources::with_image(kept, conversation).or_else(|| descriptions::with_names(kept, conversation)).or(without)
 }
@@ -163,8 +167,22 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(answer) = approvals::about_approvals(&whole, conversation) {
         return answer;
     }
+    if whole.act.is_none_or(|act| act == Act::Outcome) && checks::asks_for_outcome(&whole, conversation) {
+        let reading = Reading { act: Some(Act::Outcome), ..whole };
+        return (Planner { conversation, reading }).outcome();
+    }
+    if let Some(place) = &whole.unknown_place
+        && repeat::asks_to_repeat(&whole)
+    {
+        return reply(format!("There is no namespace {place}, so I did nothing. Which namespace do you mean?"));
+    }
     if let Some(next) = repeat::again(&whole, conversation) {
         return next;
+    }
+    match alike::made_alike(&whole, conversation).or_else(|| alike::compared(&whole, conversation)) {
+        Some(Next::Run(commands)) => return Planner { conversation, reading: whole }.run_or_answer(commands),
+        Some(answer) => return answer,
+        None => {}
     }
     if let Some(next) = several(message, conversation, &lexicon) {
         return next;
@@ -226,6 +244,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(reading) = asked.of_another_kind().or_else(|| asked.as_was_explained()) {
         return Planner { conversation, reading }.wanted();
     }
+    let request = with_object_of_image(with_same_number(request, conversation), conversation);
     let request = described_if_needed(with_place_spoken_of(request, conversation));
     let request = with_image_spoken_of(with_everything_listed(request, conversation), conversation);
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));
@@ -358,7 +377,7 @@ impl Planner<'_> {
         {
             return self.namespace_contents();
         }
-        if let Some(next) = self.count_of_list() {
+        if let Some(next) = self.in_total().or_else(|| self.count_of_keys()).or_else(|| self.count_of_list()) {
             return next;
         }
         if let Some(next) = self.in_several_namespaces() {

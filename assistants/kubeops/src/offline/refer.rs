@@ -172,17 +172,23 @@ fn prefer_workloads(objects: Vec<ObjectSummary>, verb: Verb, reading: &Reading) 
 
 /// Completes an object from a question with what earlier answers showed of it.
 fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
-    if !object.state.is_empty() || object.restarts.is_some() {
+    completed_from(
+        conversation.earlier.iter().rev().flat_map(shown_objects).chain(conversation.mentioned.iter().flatten()),
+        object,
+    )
+}
+
+/// Completes an object of which only the name is known with the first one of these that says more.
+fn completed_from<'a>(mut all: impl Iterator<Item = &'a ObjectSummary>, object: ObjectSummary) -> ObjectSummary {
+    let says_more = |object: &ObjectSummary| object.restarts.is_some() || object.replicas.is_some();
+    if !object.state.is_empty() || says_more(&object) {
         return object;
     }
-    let all = conversation.earlier.iter().rev().flat_map(shown_objects).chain(conversation.mentioned.iter().flatten());
-    let mut same = all.filter(|other| {
-        other.kind == object.kind
-            && other.name == object.name
-            && other.namespace == object.namespace
-            && other.restarts.is_some()
-    });
-    same.next().cloned().unwrap_or(object)
+    let is_same = |other: &&ObjectSummary| {
+        (&other.kind, &other.name, &other.namespace) == (&object.kind, &object.name, &object.namespace)
+            && says_more(other)
+    };
+    all.find(is_same).cloned().unwrap_or(object)
 }
 
 /// Returns the objects in a state from the newest answer that contains any.
@@ -396,6 +402,16 @@ pub(super) fn last_namespace(conversation: &Conversation) -> Option<String> {
         });
         requested.chain(read).next()
     })
+}
+
+/// Returns the lists of the most recent exchange that has any.
+pub(super) fn last_lists(conversation: &Conversation) -> Vec<Command> {
+    let lists = |exchange: &Exchange| -> Vec<Command> {
+        let is_list = |command: &Command| command.verb == Verb::Get && command.name.is_none();
+        let steps = exchange.steps.iter().filter(|step| is_list(&step.command));
+        steps.map(|step| step.outcome.as_ref().map_or(&step.command, |outcome| &outcome.command).clone()).collect()
+    };
+    conversation.earlier.iter().rev().map(lists).find(|lists| !lists.is_empty()).unwrap_or_default()
 }
 
 /// Returns the most recent read commands, without searches.

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use crate::command::Verb;
 pub(super) use arguments::number_of;
-pub(super) use clauses::{changes_ruled_out, without_ruled_out};
+pub(super) use clauses::{changes_ruled_out, without_remark, without_ruled_out};
 pub(super) use code::chained_program;
 pub(super) use descriptions::{Age, Description, descriptions, is_small_talk};
 pub(super) use lexicon::Lexicon;
@@ -87,6 +87,8 @@ pub(super) struct Reading {
     pub(super) has_question: bool,
     /// Whether a name was given in the plural, so its pods are meant: "the fetchers".
     pub(super) names_several: bool,
+    /// A place that the cluster does not have, if the message is otherwise open: "repeat that in qa".
+    pub(super) unknown_place: Option<String>,
     /// The number of words that are not recognized.
     pub(super) unknown: usize,
     /// The words, in lower case.
@@ -132,6 +134,23 @@ pub(super) enum Replicas {
     By(i64),
     Times(u32),
     Half,
+    /// This many more than the number that was requested last: "the same number plus one".
+    Same(i64),
+    /// The number before the last change of the object: "scale it back".
+    Before,
+}
+
+impl Replicas {
+    /// Returns the number if it is that of a request: half of "6" is 3. `None` if it depends on more than that.
+    pub(super) fn of(self, number: u32) -> Option<u32> {
+        match self {
+            Self::To(number) => Some(number),
+            Self::By(step) | Self::Same(step) => u32::try_from((i64::from(number) + step).max(0)).ok(),
+            Self::Times(times) => number.checked_mul(times),
+            Self::Half => Some(number / 2),
+            Self::Before => None,
+        }
+    }
 }
 
 /// One of several objects.
@@ -282,10 +301,17 @@ impl Reading {
     /// "Which programs are running on our server?" asks for the deployments.
     fn complete_programs(&mut self) {
         let is_open = self.kind.is_none() && self.names.is_empty() && !self.pronoun;
-        let asks = matches!(self.verb, None | Some(Verb::Get))
-            && self.has_any(&["what", "which", "list", "show", "all", "tell"]);
+        let is_read = matches!(self.verb, None | Some(Verb::Get));
+        let asks = is_read && self.has_any(&["what", "which", "list", "show", "all", "tell"]);
         let runs = self.has_any(&["running", "runs", "run", "have", "there", "deployed", "installed"]);
         let are_programs = self.has_any(&["programs", "apps", "applications", "workloads", "programmes", "software"]);
+        // "Whats deployed in staging".
+        let is_deployed = self.namespace.is_some()
+            && self.words.windows(2).any(|pair| {
+                matches!(&*pair[0], "whats" | "what" | "is" | "stuff" | "everything") && pair[1] == "deployed"
+            });
+        let asks = asks || is_read && is_deployed && self.has("whats");
+        let are_programs = are_programs || is_deployed;
         if is_open && asks && runs && are_programs {
             self.kind = Some("deployments".to_owned());
             self.is_plural = true;

@@ -482,6 +482,11 @@ fn pods(namespace: &str, entry: &Value) -> Vec<Value> {
         if entry["owner"].as_str().is_some_and(|owner| owner.starts_with("job/")) {
             pod["metadata"]["ownerReferences"] = json!([{ "apiVersion": "batch/v1", "kind": "Job", "name": owner }]);
         }
+        // A world may name the owner without having it as an object.
+        if entry["owner"].as_str().is_some_and(|owner| owner.starts_with("statefulset/")) {
+            pod["metadata"]["ownerReferences"] =
+                json!([{ "apiVersion": "apps/v1", "kind": "StatefulSet", "name": owner, "controller": true }]);
+        }
     }
     for (key, value) in entry["labels"].as_object().into_iter().flatten() {
         pod["metadata"]["labels"][key] = value.clone();

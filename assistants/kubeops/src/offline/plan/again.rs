@@ -21,7 +21,7 @@ pub(super) fn repeats_what_was_refused(reading: &Reading, conversation: &Convers
     let is_plain =
         reading.verb.is_none_or(|verb| verb == Verb::Get) && !reading.is_question && reading.words.len() <= 5;
     let line = requested.command.line();
-    (is_refused && repeats && is_plain)
+    (is_refused && repeats && is_plain && !reading.repeats_look())
         .then(|| reply(format!("`{line}` was not approved, so I do not repeat it. What do you want to change?")))
 }
 
@@ -87,7 +87,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         || has_verb
         || reading.asks()
         // "Same question for web".
-        || reading.has_any(&["question", "questions"])
+        || reading.repeats_look()
         || command.verb == Verb::Apply
     {
         return None;
@@ -228,7 +228,7 @@ fn relative_replicas(exchange: &Exchange, conversation: &Conversation) -> Option
     let asked = conversation.earlier[..at].iter().rev().take_while(|before| before.asked);
     let said = std::iter::once(exchange).chain(asked).map(|exchange| read(&exchange.said, &Lexicon::of(conversation)));
     let given = said.filter_map(|reading| reading.replicas).next();
-    given.filter(|given| !matches!(given, Replicas::To(_)))
+    given.filter(|given| matches!(given, Replicas::By(_) | Replicas::Times(_) | Replicas::Half))
 }
 
 /// "Seatmap too" after `booking` got its image from stage: the image of `seatmap` in stage. `None` if the first image came from no namespace.
@@ -323,6 +323,23 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         return reading;
     }
     before.act = None;
+    if let Some(object) = chosen(&reading, conversation) {
+        before.names = vec![object.name];
+        before.kind = Some(object.kind);
+        before.namespace = Some(object.namespace).filter(|namespace| !namespace.is_empty()).or(before.namespace);
+        (before.pick, before.state, before.is_plural) = (None, None, false);
+        (before.pronoun, before.each) = (false, false);
+        // The answer does not leave open any more which of them is meant.
+        before.words.retain(|word| word != "one");
+        before.replicas = before
+            .replicas
+            .or(reading.replicas)
+            .or_else(|| reading.amount().filter(|_| before.verb == Some(Verb::Scale)).map(Replicas::To));
+        before.image = reading.image.or(before.image);
+        before.version = reading.version.or(before.version);
+        before.container = reading.container.or(before.container);
+        return before;
+    }
     if reading.kind.is_some() {
         before.kind.clone_from(&reading.kind);
         before.is_plural = false;
@@ -375,6 +392,31 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     before.image = reading.image.or(before.image);
     before.container = reading.container.or(before.container);
     before
+}
+
+/// Returns the object that an answer chooses among those that the last question offered, by any parts of its description that the answer
+/// has. `None` if several fit, or if the answer says something else.
+fn chosen(reading: &Reading, conversation: &Conversation) -> Option<ObjectSummary> {
+    let last = conversation.earlier.last().filter(|last| last.offered.len() > 1)?;
+    let says_which = !reading.names.is_empty() || reading.namespace.is_some() || reading.kind.is_some();
+    if !says_which || reading.pick.is_some() || reading.state.is_some() || reading.each || reading.names.len() > 1 {
+        return None;
+    }
+    let has_name = |object: &ObjectSummary, name: &String| {
+        crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3) || object.namespace == *name
+    };
+    let fits = |object: &&ObjectSummary| {
+        reading.names.iter().all(|name| has_name(object, name))
+            && reading.namespace.as_ref().is_none_or(|place| object.namespace == *place)
+            && reading.kind.as_ref().is_none_or(|kind| object.kind == *kind || kind == "namespaces")
+    };
+    let fitting: Vec<&ObjectSummary> = last.offered.iter().filter(fits).collect();
+    let exact: Vec<&ObjectSummary> =
+        fitting.iter().copied().filter(|object| reading.names.contains(&object.name)).collect();
+    match (&fitting[..], &exact[..]) {
+        ([only], _) | (_, [only]) => Some((*only).clone()),
+        _ => None,
+    }
 }
 
 /// Returns the changes that an exchange requested, or those that were refused before a request.

@@ -247,11 +247,16 @@ impl Planner<'_> {
 
     /// Reads the current number of replicas, if the wanted one depends on it.
     pub(super) fn read_replicas(&self, objects: &[ObjectSummary]) -> Option<Next> {
-        if matches!(self.reading.replicas, Some(Replicas::To(_))) {
-            return None;
-        }
-        if self.reading.replicas.is_none() {
-            return Some(reply("To how many replicas?"));
+        match self.reading.replicas {
+            Some(Replicas::To(_)) => return None,
+            // The conversation shows the number.
+            Some(Replicas::Same(_) | Replicas::Before)
+                if objects.iter().all(|object| self.replicas_of(object).is_some()) =>
+            {
+                return None;
+            }
+            None | Some(Replicas::Same(_) | Replicas::Before) => return Some(reply("To how many replicas?")),
+            Some(Replicas::By(_) | Replicas::Times(_) | Replicas::Half) => {}
         }
         let is_read = self.conversation.steps.iter().any(|step| step.command.verb == Verb::Get);
         if is_read {
@@ -306,10 +311,32 @@ impl Planner<'_> {
         };
         match self.reading.replicas? {
             Replicas::To(number) => Some(number),
-            Replicas::By(number) => u32::try_from((i64::from(current()?) + number).max(0)).ok(),
-            Replicas::Times(times) => current()?.checked_mul(times),
-            Replicas::Half => Some(current()? / 2),
+            relative @ (Replicas::By(_) | Replicas::Times(_) | Replicas::Half) => relative.of(current()?),
+            same @ Replicas::Same(_) => same.of(self.replicas_requested_last()?),
+            Replicas::Before => self.replicas_before(object),
         }
+    }
+
+    /// Returns the number of replicas that the newest request for a scaling asked for.
+    fn replicas_requested_last(&self) -> Option<u32> {
+        let is_scale = |command: &&Command| command.verb == Verb::Scale;
+        let newest_first = self.conversation.earlier.iter().rev().flat_map(|exchange| {
+            let requested = exchange.requested.iter().rev().map(|requested| &requested.command);
+            requested.chain(exchange.steps.iter().rev().map(|step| &step.command))
+        });
+        newest_first.filter(is_scale).find_map(|command| command.replicas)
+    }
+
+    /// Returns the number of replicas that an object had before the last change that was carried out, if that was a scaling.
+    fn replicas_before(&self, object: &ObjectSummary) -> Option<u32> {
+        let is_of_object = |command: &Command| {
+            command.name.as_ref() == Some(&object.name)
+                && command.namespace.clone().unwrap_or_default() == object.namespace
+        };
+        let steps = self.conversation.earlier.iter().rev().flat_map(|exchange| exchange.steps.iter().rev());
+        let mut scaled = steps
+            .filter(|step| step.command.verb == Verb::Scale && step.outcome.is_some() && is_of_object(&step.command));
+        inverse(&scaled.next()?.command)?.replicas
     }
 
     pub(super) fn list_command(&self, verb: Verb) -> Command {

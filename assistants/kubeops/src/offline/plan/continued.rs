@@ -7,6 +7,7 @@ use crate::command::{Command, Verb};
 use crate::offline::refer;
 use crate::offline::words::{Lexicon, read};
 
+use super::checks::last_changed;
 use super::{Next, Planner};
 
 impl Planner<'_> {
@@ -79,7 +80,7 @@ impl Planner<'_> {
     pub(super) fn names_in_full(&self) -> bool {
         let reading = &self.reading;
         let asks = reading.has_any(&["how", "which", "what", "whats", "when", "where"]);
-        let is_short = reading.words.len() <= 7 && !asks;
+        let is_short = reading.without_what_is_excluded().words.len() <= 7 && !asks;
         is_short
             && reading.kind.is_some()
             && reading.names.len() == 1
@@ -87,20 +88,35 @@ impl Planner<'_> {
             && !reading.is_plural
     }
 
-    /// "Now the other one" after logs asks for the logs of the other object.
+    /// Returns the words of a message after those that only open it.
+    fn words_that_follow(&self) -> Vec<String> {
+        let is_filler =
+            |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "cool" | "thanks" | "right" | "so");
+        self.reading.words.iter().skip_while(is_filler).cloned().collect()
+    }
+
+    /// "No, the web one", "not that one, the web one": another object instead of the one that was looked at.
+    fn replaces_object(&self) -> bool {
+        let first = self.words_that_follow().first().cloned().unwrap_or_default();
+        let corrects =
+            matches!(&*first, "no" | "nope" | "nah" | "not" | "sorry" | "wait" | "actually" | "oops" | "rather");
+        corrects || self.reading.has_any(&["instead", "meant"]) || self.reading.says("i mean")
+    }
+
+    /// "Now the other one" after logs asks for the logs of the other object, and "ok the first instead" repeats a request that was refused.
     pub(super) fn continued_pick(&self) -> Option<Verb> {
-        let last = self.conversation.earlier.last()?;
         // "Ok then the other one", after a request that was denied or taken back.
-        if let [only] = &last.requested[..] {
+        let refused = last_changed(self.conversation).filter(|changed| {
+            let is_newest = self.conversation.earlier.last().is_some_and(|last| std::ptr::eq(last, *changed));
+            is_newest || self.replaces_object()
+        });
+        if let Some([only]) = refused.map(|changed| &changed.requested[..]) {
             let has_ended = matches!(only.state, ApprovalState::Denied | ApprovalState::Void | ApprovalState::Expired);
             return Some(only.command.verb).filter(|_| has_ended && self.reading.words.len() <= 6);
         }
-        if !last.requested.is_empty() {
-            return None;
-        }
+        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
-        let is_filler = |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "thanks" | "right");
-        let continues = self.reading.words.iter().find(|word| !is_filler(word)).is_some_and(|word| {
+        let continues = self.words_that_follow().first().is_some_and(|word| {
             matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")
         });
         // "And the other job, is it finished?"
@@ -119,22 +135,22 @@ impl Planner<'_> {
         let verb = if asks_state { Verb::Describe } else { verb };
         let kinds = refer::kinds_of(verb);
         let applies = self.reading.kind.as_deref().is_none_or(|kind| kinds.is_none_or(|kinds| kinds.contains(&kind)));
-        (continues && applies && matches!(verb, Verb::Logs | Verb::Describe | Verb::Events)).then_some(verb)
+        let is_look = matches!(verb, Verb::Logs | Verb::Describe | Verb::Events);
+        ((continues || self.replaces_object()) && applies && is_look).then_some(verb)
     }
 
     /// "And redis-2?" after logs asks for the logs of the other object.
     pub(super) fn continued_verb(&self) -> Option<Verb> {
         let reading = &self.reading;
-        let is_filler =
-            |word: &&String| matches!(&***word, "ok" | "okay" | "good" | "great" | "cool" | "thanks" | "right" | "so");
-        let words: Vec<&String> = reading.words.iter().skip_while(is_filler).collect();
+        let words = self.words_that_follow();
         // "Now lobby".
         let continues = words.len() <= 4
             && reading.names.len() == 1
-            && ["and", "what about", "how about", "also", "now", "then", "next"].iter().any(|cue| {
-                let starts = cue.split(' ').zip(&words).all(|(cue, word)| cue == *word);
-                starts && words.len() > cue.split(' ').count()
-            });
+            && (self.replaces_object()
+                || ["and", "what about", "how about", "also", "now", "then", "next"].iter().any(|cue| {
+                    let starts = cue.split(' ').zip(&words).all(|(cue, word)| cue == *word);
+                    starts && words.len() > cue.split(' ').count()
+                }));
         let last = self.conversation.earlier.last().filter(|last| continues && last.requested.is_empty())?;
         let verb = last.steps.iter().rev().map(|step| step.command.verb).find(|verb| *verb != Verb::Find)?;
         matches!(

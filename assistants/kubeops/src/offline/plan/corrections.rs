@@ -9,6 +9,7 @@ use crate::offline::refer::{self, Found};
 use crate::offline::withdraw::is_exclamation;
 use crate::offline::words::{Pick, Reading, Replicas, is_ordinary, number_of};
 
+use super::checks::last_changed;
 use super::images::with_version;
 
 /// Words that mark a correction of the previous request.
@@ -198,7 +199,12 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
             .iter()
             .rev()
             .take(3)
-            .find(|exchange| refers_back && exchange.requested.iter().any(waits))?,
+            .find(|exchange| refers_back && exchange.requested.iter().any(waits))
+            .or_else(|| {
+                // "That was a typo, should be 5", after a question about the change.
+                let changed = last_changed(conversation)?;
+                is_bare_value(reading, conversation, changed.requested.first()?).then_some(changed)
+            })?,
     };
     if let Some(kept) = kept_of_several(reading, &last.requested) {
         return Some(kept);
@@ -224,7 +230,9 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
         && reading.names.is_empty()
         && reading.kind.is_none()
         && match requested.command.verb {
-            Verb::Scale => reading.amount().is_some(),
+            Verb::Scale => {
+                reading.amount().is_some() || matches!(reading.replicas, Some(Replicas::Half | Replicas::Times(_)))
+            }
             Verb::SetImage => reading.version.is_some() || reading.image.is_some(),
             Verb::SetEnv | Verb::Label | Verb::Annotate => !reading.values.is_empty(),
             Verb::SetResources => !(reading.limits.is_empty() && reading.requests.is_empty()),
@@ -253,7 +261,9 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
             is_changed |= command.values != reading.values;
             command.values.clone_from(&reading.values);
         }
-        if let (Verb::Scale, Some(Replicas::To(number))) = (command.verb, number) {
+        // "Too many, half of that": of the number that was requested.
+        let wanted = number.and_then(|number| number.of(command.replicas?));
+        if let (Verb::Scale, Some(number)) = (command.verb, wanted) {
             is_changed |= command.replicas != Some(number);
             command.replicas = Some(number);
         }

@@ -9,6 +9,7 @@ use crate::offline::answers;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::{Description, Lexicon, Reading, descriptions, is_small_talk, read};
 
+use super::alike::left_open;
 use super::{Next, reply};
 
 /// The maximum number of objects that a description in the plural may stand for.
@@ -22,20 +23,21 @@ pub(super) fn with_names(message: &str, conversation: &Conversation) -> Option<S
     let lexicon = Lexicon::of(conversation);
     let raw: Vec<&str> = message.split_whitespace().collect();
     let found = descriptions(message, &lexicon);
-    let named = found.iter().filter(|description| needs_name(description, &lexicon) && !is_remark(description, &raw));
-    let named: Vec<(&Description, String)> = named
-        .filter_map(|description| {
-            let name = match refer::described(conversation, description, &lexicon) {
-                Found::One(object) => name_of(&[object])?,
-                Found::Several(objects) if description.is_plural && objects.len() <= MAX_DESCRIBED => {
-                    name_of(&objects)?
-                }
-                Found::Several(_) | Found::None => return None,
-            };
-            Some((description, name))
-        })
-        .collect();
-    let [(description, name)] = &named[..] else { return None };
+    let name = |description: &Description| match refer::described(conversation, description, &lexicon) {
+        Found::One(object) => name_of(&[object]),
+        Found::Several(objects) if description.is_plural && objects.len() <= MAX_DESCRIBED => name_of(&objects),
+        Found::Several(_) | Found::None => None,
+    };
+    let named = |is_meant: &dyn Fn(&Description) -> bool| -> Vec<(Description, String)> {
+        let meant = found.iter().filter(|description| is_meant(description) && !is_remark(description, &raw));
+        meant.filter_map(|description| Some((description.clone(), name(description)?))).collect()
+    };
+    let mut all = named(&|description| needs_name(description, &lexicon));
+    if all.is_empty() {
+        // "The web one", after a list of pods, keeps the kind of the list.
+        all = named(&|description| is_of_list(description, conversation, &lexicon));
+    }
+    let [(description, name)] = &all[..] else { return None };
     let last = raw[description.span.end - 1];
     let ending: String = last.chars().rev().take_while(|c| ",.;:?!)".contains(*c)).collect();
     let ending: String = ending.chars().rev().collect();
@@ -65,11 +67,27 @@ fn needs_name(description: &Description, lexicon: &Lexicon) -> bool {
             || !description.without.is_empty()
             || description.list.is_some()
             || description.is_indefinite
+            || description.is_sized
             || description.node.is_some()
             || description.asked_for.is_some()
             || description.is_opposite
             || description.age.is_some()
             || description.is_plural && !description.words.is_empty() && description.kind.is_none())
+}
+
+/// Whether words describe one object of the newest list without its kind: "the web one", after a list of pods.
+fn is_of_list(description: &Description, conversation: &Conversation, lexicon: &Lexicon) -> bool {
+    let is_plain = description.kind.is_none()
+        && !description.words.is_empty()
+        && !description.is_plural
+        && !description.is_excluded
+        && !description.is_unclear
+        && !description.is_predicate
+        && !description.is_other;
+    let list = conversation.earlier.iter().rev().map(refer::listed).find(|list| list.len() > 1);
+    let Some(list) = list.filter(|_| is_plain) else { return false };
+    matches!(refer::described(conversation, description, lexicon), Found::One(object)
+        if list.iter().any(|own| (&own.kind, &own.name, &own.namespace) == (&object.kind, &object.name, &object.namespace)))
 }
 
 /// "Delete it, the staging one is enough": the description begins a statement, which does not say what to change.
@@ -130,6 +148,9 @@ pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) ->
         || reading.count_of_objects().is_some_and(|count| count != changes.len())
     {
         return reply(answers::ask_what(verb));
+    }
+    if let Some(objects) = left_open(&reading, conversation) {
+        return reply(answers::ask_which(&objects));
     }
     let raw: Vec<&str> = message.split_whitespace().collect();
     let meant: Vec<Description> = descriptions(message, &lexicon)
@@ -208,7 +229,12 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
         Found::None => false,
     };
     let counts_some = description.position.is_some() && !description.words.is_empty();
-    if counts_some || description.age.is_some() || description.is_opposite || description.asked_for.is_some() {
+    if counts_some
+        || description.is_sized
+        || description.age.is_some()
+        || description.is_opposite
+        || description.asked_for.is_some()
+    {
         return is_meant(refer::described(conversation, description, lexicon));
     }
     // A state that the conversation shows must be that of the object.

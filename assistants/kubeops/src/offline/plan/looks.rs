@@ -9,6 +9,7 @@ use crate::offline::answers;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::Act;
 
+use super::checks::last_accepted;
 use super::{Next, Planner, reply};
 
 /// Longer words of a question are looked for in a log.
@@ -184,6 +185,10 @@ impl Planner<'_> {
         ]);
         let changed = self.conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty());
         let last = if names_change { changed.or(last) } else { last };
+        // "Cool, same on production", after a question whether the change worked: the change.
+        let last = if self.reading.has("same") { last_accepted(self.conversation).or(last) } else { last };
+        // "Same list for staging": the list, and no change.
+        let last = last.filter(|_| !self.reading.repeats_look());
         // "How's the same one doing in prod?", after a request: a look at its object there.
         let requested = last.and_then(|exchange| exchange.requested.first());
         if let Some(requested) = requested.filter(|_| self.reading.asks() && self.reading.has("same")) {
@@ -205,7 +210,10 @@ impl Planner<'_> {
             };
             return Next::Run(changes.map(|change| with_number(self.with_place_of_reading(change))).collect());
         }
-        let reads = refer::last_reads(self.conversation);
+        let reads = match self.reading.has_any(&["list", "listing", "lists"]) {
+            true => refer::last_lists(self.conversation),
+            false => refer::last_reads(self.conversation),
+        };
         if reads.is_empty() {
             return if self.reading.verb.is_some() { self.of_verb(Verb::Get) } else { reply(answers::NOT_UNDERSTOOD) };
         }

@@ -97,6 +97,14 @@ const FILLERS: [&str; 50] = [
     "hm",
 ];
 
+/// Whether a message asks to repeat what was done or read last, maybe elsewhere.
+pub(super) fn asks_to_repeat(reading: &Reading) -> bool {
+    ["do that", "do it", "do this", "do the same", "repeat", "same", "same thing", "do likewise", "again"]
+        .iter()
+        .any(|phrase| reading.says(phrase))
+        && reading.words.len() <= 8
+}
+
 /// What a message repeats: a request, a request elsewhere, or the list that a change was about. `None` for other messages.
 pub(super) fn again(reading: &Reading, conversation: &Conversation) -> Option<Next> {
     let left = || what_is_left(reading, conversation).map(|list| Next::Run(vec![list]));
@@ -266,46 +274,13 @@ impl Planner<'_> {
     }
 }
 
-impl Planner<'_> {
-    /// "How many is that?", "how many aren't running?": of the list that was shown last.
-    pub(super) fn count_of_list(&self) -> Option<Next> {
-        let reading = &self.reading;
-        let is_open = reading.names.is_empty() && reading.kind.is_none() && reading.namespace.is_none();
-        let last = self.conversation.earlier.last().filter(|last| last.requested.is_empty())?;
-        let list =
-            last.steps.iter().rev().find(|step| step.command.verb == Verb::Get && step.command.name.is_none())?;
-        let objects = list.outcome.as_ref().map(|outcome| &outcome.objects).filter(|objects| !objects.is_empty())?;
-        let is_brief = reading.words.len() <= 6 && reading.act.is_none();
-        if !is_open || !is_brief || !reading.counts || reading.verb.is_some_and(|verb| !verb.is_read()) {
-            return None;
-        }
-        let fits = |words: &[&str]| reading.has_any(words);
-        let is_negated = fits(&["not", "arent", "isnt", "dont", "werent"]);
-        let is_healthy = fits(&["ready", "running", "healthy", "ok", "up", "fine"]);
-        let is_unhealthy = reading.unhealthy || fits(&["down", "unready", "unhealthy"]);
-        if !is_healthy && !is_unhealthy {
-            let counts_them = [
-                "how many is that",
-                "how many are that",
-                "how many are they",
-                "how many are those",
-                "how many are there",
-                "how many in total",
-                "how many",
-            ];
-            let joined = reading.words.join(" ");
-            return counts_them.contains(&&*joined).then(|| self.run_or_answer(vec![list.command.clone()]));
-        }
-        let wanted = is_unhealthy || is_negated;
-        let found: Vec<&str> = objects
-            .iter()
-            .filter(|object| object.is_unhealthy == wanted && !matches!(&*object.state, "Completed" | "Succeeded"))
-            .map(|object| &*object.name)
-            .collect();
-        let what = if wanted { "not healthy" } else { "healthy" };
-        let names = if found.is_empty() { String::new() } else { format!(": {}", found.join(", ")) };
-        Some(reply(format!("{} of the {} in the last list are {what}{names}.", found.len(), objects.len())))
-    }
+/// "So what's there now".
+fn asks_what_is_there(reading: &Reading) -> bool {
+    let is_filler = |word: &&String| {
+        matches!(&***word, "so" | "ok" | "and" | "now" | "hm" | "then" | "in" | "still" | "running" | "atm")
+    };
+    let words: Vec<&str> = reading.words.iter().filter(|word| !is_filler(word)).map(String::as_str).collect();
+    matches!(words[..], ["whats", "there"] | ["what", "is", "there"])
 }
 
 /// "What's left there?": the list of what the last change or list was about.
@@ -313,7 +288,8 @@ fn what_is_left(reading: &Reading, conversation: &Conversation) -> Option<Comman
     let asks = ["whats left", "what is left", "whats still", "what remains", "who is left", "what else is"]
         .iter()
         .any(|phrase| reading.says(phrase))
-        || reading.has_any(&["left", "remaining", "remain", "remains", "leftover"]) && reading.asks();
+        || reading.has_any(&["left", "remaining", "remain", "remains", "leftover"]) && reading.asks()
+        || asks_what_is_there(reading);
     if !asks
         || reading.has_any(&["open", "waiting", "pending", "approval", "approve", "requests"])
         || !reading.change_verbs().is_empty()

@@ -344,6 +344,14 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         };
     }
     let Some(mut found) = all.iter().rev().find(|reading| is_request(reading)).cloned() else { return whole };
+    // "What does web look like? Describe pls": the verb of the last sentence, for the object of the one before.
+    if let Some(last) = all.last().filter(|last| all.len() > 1 && is_bare_verb(last))
+        && found.verb == Some(Verb::Get)
+        && found.act.is_none()
+    {
+        found.verb = last.verb;
+        found.is_implied = false;
+    }
     // "No, not auth, auth-proxy. Auth is fine": the correction counts, not the remark.
     let begins = |sentence: &Reading| {
         sentence.words.first().is_some_and(|word| {
@@ -391,6 +399,17 @@ pub(super) fn read_request(message: &str, lexicon: &Lexicon) -> Reading {
         found.namespace = whole.namespace.filter(|name| lexicon.has_namespace(name));
     }
     found
+}
+
+/// "Describe pls", "logs please": a verb that reads, without an object.
+fn is_bare_verb(sentence: &Reading) -> bool {
+    matches!(sentence.verb, Some(Verb::Describe | Verb::Logs | Verb::Events))
+        && sentence.act.is_none()
+        && sentence.words.len() <= 3
+        && sentence.names.is_empty()
+        && sentence.namespace.is_none()
+        && sentence.pick.is_none()
+        && sentence.state.is_none()
 }
 
 /// Replies to a change for later, or to two changes in one sentence: which change is meant for which object is not guessed.

@@ -4,7 +4,9 @@ use crate::cluster::ObjectSummary;
 use crate::command::Verb;
 use crate::conversation::Conversation;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Lexicon, Pick, Reading, State, read};
+use crate::offline::words::{Lexicon, Pick, Reading, Replicas, State, read};
+
+use super::checks::last_accepted;
 
 /// "Describe orders there", "same for web in that namespace": in the namespace that the conversation is about, if it has such an object.
 pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
@@ -23,6 +25,45 @@ pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation
         Found::None => reading,
         _ => there,
     }
+}
+
+/// "Which version of shop-api is on staging": a name that only an image has means the workload that runs it.
+pub(super) fn with_object_of_image(reading: Reading, conversation: &Conversation) -> Reading {
+    let [name] = &reading.names[..] else { return reading };
+    let is_read = reading.verb.is_none_or(Verb::is_read);
+    let verb = reading.verb.unwrap_or(Verb::Describe);
+    if !is_read || reading.act.is_some() || refer::known(conversation, name, verb, &reading) != Found::None {
+        return reading;
+    }
+    let is_image_of = |object: &&ObjectSummary| {
+        let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
+        crate::kinds::WORKLOADS.contains(&&*object.kind)
+            && image == name
+            && reading.namespace.as_ref().is_none_or(|place| object.namespace == *place)
+    };
+    let mut names: Vec<String> =
+        conversation.mentioned.iter().flatten().filter(is_image_of).map(|object| object.name.clone()).collect();
+    names.dedup();
+    let is_implied = reading.verb.is_none();
+    match &names[..] {
+        [_] => Reading { names, verb: reading.verb.or(Some(Verb::Get)), is_implied, ..reading },
+        _ => reading,
+    }
+}
+
+/// "Set the bigger one to the same", after a scaling: the number that was requested.
+pub(super) fn with_same_number(reading: Reading, conversation: &Conversation) -> Reading {
+    let is_meant = ["to the same", "at the same"].iter().any(|end| reading.words.join(" ").ends_with(end))
+        && reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::Scale))
+        && reading.act.is_none()
+        && reading.replicas.is_none()
+        && !reading.asks();
+    let scaled = last_accepted(conversation)
+        .is_some_and(|changed| changed.requested.iter().all(|requested| requested.command.verb == Verb::Scale));
+    if !is_meant || !scaled {
+        return reading;
+    }
+    Reading { verb: Some(Verb::Scale), replicas: Some(Replicas::Same(0)), is_implied: false, ..reading }
 }
 
 /// "Is everything ready there?", after a list: the list as it is now.

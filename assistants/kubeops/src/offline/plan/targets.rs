@@ -279,7 +279,10 @@ impl Planner<'_> {
             return false;
         }
         let has_the = reading.words.windows(2).any(|pair| {
-            matches!(&*pair[0], "the" | "that" | "this") && Kind::find(&pair[1]).is_some() && !is_plural(&pair[1])
+            // "Which deployments are there in that namespace": only its place.
+            let is_place = matches!(&*pair[1], "namespace" | "ns") && reading.kind.as_deref() != Some("namespaces");
+            let is_kind = Kind::find(&pair[1]).is_some() && !is_plural(&pair[1]);
+            matches!(&*pair[0], "the" | "that" | "this") && is_kind && !is_place
         });
         let refers = has_the && !reading.unhealthy && !matches!(reading.kind.as_deref(), Some("namespaces" | "events"));
         match (verb, reading.names.is_empty()) {

@@ -211,7 +211,8 @@ fn opposite(conversation: &Conversation, description: &Description, lexicon: &Le
 /// "The older of the two": by the version of the image, of two objects that run the same program, or else the pod that was created first.
 fn of_age(conversation: &Conversation, age: Age, description: &Description, lexicon: &Lexicon) -> Found {
     let word = if age == Age::Older { "older" } else { "newer" };
-    if let Some((meant, _)) = by_version(&conversation.earlier, &read(word, lexicon)) {
+    let question = Reading { names: description.words.clone(), ..read(word, lexicon) };
+    if let Some((meant, _)) = by_version(&conversation.earlier, &question) {
         return Found::of(with_words(vec![meant], description, lexicon));
     }
     let lists = conversation.earlier.iter().rev().map(|exchange| {

@@ -5,7 +5,7 @@ use crate::command::Verb;
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::offline::words::{Pick, Reading};
 
-use super::{Found, fitting, focus, listed, newly_listed, subjects, unique};
+use super::{Found, fitting, focus, listed, newly_listed, subjects, unique, was_deleted};
 
 /// From the description of a workload, keeps only the pods, which are what it lists.
 pub(super) fn without_owner(mut list: Vec<ObjectSummary>, has_kind: bool) -> Vec<ObjectSummary> {
@@ -252,7 +252,14 @@ fn other(
     };
     let is_same = |object: &ObjectSummary| currents.iter().any(|current| is_same_as(object, current));
     for list in lists {
-        let mut others: Vec<ObjectSummary> = list.into_iter().filter(|object| !is_same(object)).collect();
+        let (own, mut others): (Vec<ObjectSummary>, Vec<ObjectSummary>) =
+            list.into_iter().partition(|object| is_same(object));
+        // "What about the other", after one of two was deleted: the one that is left.
+        if let ([left], [deleted]) = (&own[..], &others[..])
+            && was_deleted(conversation, deleted)
+        {
+            return Found::of(fitting(left, verb, None).into_iter().collect());
+        }
         let has_name = |object: &ObjectSummary, name: &String| {
             crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3)
         };

@@ -112,25 +112,62 @@ pub(in crate::offline) fn by_version(
         return None;
     }
     let count = if question.has("three") { 3 } else { 2 };
-    let spoken = || earlier.iter().rev().map(subjects).filter(|subjects| !subjects.is_empty());
-    let compared: Vec<ObjectSummary> = match spoken().next() {
-        Some(list) if list.len() == count => list,
-        _ => {
-            let singles = unique(spoken().filter(|subjects| subjects.len() == 1).flatten().collect());
-            singles.into_iter().take(count).collect()
-        }
+    let complete = |object: ObjectSummary| super::completed_from(earlier.iter().rev().flat_map(shown_objects), object);
+    let spoken: Vec<Vec<ObjectSummary>> = earlier
+        .iter()
+        .rev()
+        .map(|exchange| subjects(exchange).into_iter().map(complete).collect::<Vec<ObjectSummary>>())
+        .filter(|subjects| !subjects.is_empty())
+        .collect();
+    let is_named = |object: &ObjectSummary| {
+        question.names.iter().all(|name| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
     };
+    let newest = spoken.first()?.clone();
+    let singles: Vec<ObjectSummary> =
+        unique(spoken.iter().filter(|subjects| subjects.len() == 1).flatten().cloned().collect());
+    let singles = singles.into_iter().take(count).collect();
+    // "Which env has the newer api?", after a list of each: the only program that runs in several versions.
+    let recent = unique(spoken.iter().take(RECENT).flatten().filter(|object| is_named(object)).cloned().collect());
+    let candidates = [newest, singles].into_iter().filter(|list: &Vec<ObjectSummary>| list.len() == count);
+    let of_programs = by_program(recent, count);
+    candidates.chain(of_programs).find_map(|list| ordered_by_version(list, is_newer))
+}
+
+/// How many exchanges back objects count whose versions are compared.
+const RECENT: usize = 4;
+
+/// Returns the objects of the only program that so many of them run in different versions; `None` if there are several.
+fn by_program(mut objects: Vec<ObjectSummary>, count: usize) -> Option<Vec<ObjectSummary>> {
+    // The pods of a workload have its version.
+    let is_workload = |object: &ObjectSummary| WORKLOADS.contains(&&*object.kind);
+    if objects.iter().any(is_workload) {
+        objects.retain(is_workload);
+    }
     let program = |object: &ObjectSummary| object.image.rsplit_once(':').map(|(program, _)| program.to_owned());
-    let first = compared.first().filter(|first| compared.len() == count && program(first).is_some())?;
-    if compared.iter().any(|object| program(object) != program(first)) {
+    let mut programs: Vec<String> = objects.iter().filter_map(program).collect();
+    programs.sort();
+    programs.dedup();
+    let mut groups = programs.into_iter().filter_map(|own| {
+        let group: Vec<ObjectSummary> =
+            objects.iter().filter(|object| program(object).as_ref() == Some(&own)).cloned().collect();
+        let differs = group.iter().any(|object| version_numbers(&object.image) != version_numbers(&group[0].image));
+        (group.len() == count && differs).then_some(group)
+    });
+    groups.next().filter(|_| groups.next().is_none())
+}
+
+/// Returns the object with the oldest or newest version, and the next one; `None` if they run different programs or the same version.
+fn ordered_by_version(mut objects: Vec<ObjectSummary>, is_newer: bool) -> Option<(ObjectSummary, ObjectSummary)> {
+    let program = |object: &ObjectSummary| object.image.rsplit_once(':').map(|(program, _)| program.to_owned());
+    let first = program(objects.first()?)?;
+    if objects.iter().any(|object| program(object).as_ref() != Some(&first)) {
         return None;
     }
-    let mut sorted = compared.clone();
-    sorted.sort_by_key(|object| version_numbers(&object.image));
+    objects.sort_by_key(|object| version_numbers(&object.image));
     if is_newer {
-        sorted.reverse();
+        objects.reverse();
     }
-    let [meant, other, ..] = &sorted[..] else { return None };
+    let [meant, other, ..] = &objects[..] else { return None };
     (version_numbers(&meant.image) != version_numbers(&other.image)).then(|| (meant.clone(), other.clone()))
 }
 

@@ -91,7 +91,11 @@ impl Reading {
             |word: &&String| matches!(&***word, "actually" | "really" | "exactly" | "already" | "just" | "now");
         let plain: Vec<&str> = self.words.iter().filter(|word| !is_adverb(word)).map(String::as_str).collect();
         let plain = format!(" {} ", plain.join(" "));
-        if HISTORY.iter().any(|phrase| plain.contains(&format!(" {phrase} "))) {
+        // "Remind me how many it had before".
+        let asks_before = self.words.ends_with(&["before".to_owned()])
+            && self.has_any(&["had", "was", "were"])
+            && self.has_any(&["what", "how", "which", "remind"]);
+        if asks_before || HISTORY.iter().any(|phrase| plain.contains(&format!(" {phrase} "))) {
             return Some(Act::History);
         }
         // "Was my request refused?"
@@ -195,7 +199,7 @@ impl Reading {
             "outdated",
         ]) || (self.has("which") || self.is_question && self.namespace.is_some())
             && self.has_any(&["newer", "older", "ahead"])
-            && self.names.is_empty()
+            && self.names.len() <= usize::from(self.has("which"))
         {
             return Some(Act::Compare);
         }

@@ -1,9 +1,111 @@
-//! Numbers of a message that are amounts, and those that count something else.
+//! Numbers of a message that are amounts, those that relate to another number, and those that count something else.
+
+use crate::command::Verb;
 
 use super::arguments::number_of;
 use super::{Reading, Replicas};
 
+/// Nouns for the number of replicas.
+const NUMBERS: [&str; 6] = ["number", "count", "amount", "size", "replicas", "total"];
+
 impl Reading {
+    /// Reads a number of replicas that relates to another one: "one more", "half of that", "the same number +1", "scale it back".
+    pub(super) fn read_relative_amount(&mut self) {
+        let is_weak = matches!(self.verb, None | Some(Verb::Get | Verb::Describe));
+        // "Give it double the memory" scales nothing: the amount is missing.
+        let is_resource = self.has_any(&["memory", "mem", "ram", "cpu", "limit", "limits", "cores"]);
+        let is_multiple = self.has_any(&["double", "twice", "triple", "half", "halve", "more", "less"]);
+        let gives =
+            self.has_any(&["give", "double", "triple", "halve", "raise", "increase", "set", "cut", "reduce", "lower"]);
+        if is_resource && is_multiple && gives && self.limits.is_empty() && self.requests.is_empty() {
+            if matches!(self.verb, None | Some(Verb::Get | Verb::Scale)) && (!self.asks() || self.asks_politely()) {
+                (self.verb, self.replicas) = (Some(Verb::SetResources), None);
+            }
+            return;
+        }
+        let is_plain = !self.asks() && !self.is_question || self.asks_politely();
+        if let Some(multiple) = self.multiple()
+            && (self.verb == Some(Verb::Scale) || is_weak && (self.has_any(&["double", "halve"]) || is_plain))
+        {
+            (self.verb, self.replicas) = (Some(Verb::Scale), Some(multiple));
+        }
+        if let Some(step) = self.same_and_step()
+            && is_plain
+            && (is_weak || self.verb == Some(Verb::Scale))
+        {
+            (self.verb, self.replicas) = (Some(Verb::Scale), Some(Replicas::Same(step)));
+        }
+        let names_before = self.has_any(&["back", "before", "original", "originally", "initially"])
+            || self.has_any(&["previous", "old", "earlier"]) && self.has_any(&NUMBERS);
+        if self.verb == Some(Verb::Scale) && self.replicas.is_none() && self.amount().is_none() && names_before {
+            self.replicas = Some(Replicas::Before);
+        }
+    }
+
+    /// "Double", "half of that", "three times as many".
+    fn multiple(&self) -> Option<Replicas> {
+        // "Half of it is broken" asks for nothing.
+        let end = self.words.iter().rposition(|word| !matches!(&**word, "please" | "pls" | "then" | "now" | "instead"));
+        let of_that = end
+            .filter(|end| *end > 0)
+            .is_some_and(|end| self.word(end - 1) == "of" && matches!(self.word(end), "that" | "it" | "this" | "them"));
+        let as_many = of_that || self.says("as many") || self.says("that many");
+        let cuts = self.verb == Some(Verb::Scale) || self.has_any(&["cut", "reduce", "bring", "take"]);
+        let times = self.words.windows(2).find(|pair| pair[1] == "times").and_then(|pair| number_of(&pair[0]));
+        match () {
+            () if self.has("double") || self.has("twice") && as_many => Some(Replicas::Times(2)),
+            () if self.has("triple") => Some(Replicas::Times(3)),
+            () if self.has("halve") || self.has("half") && (as_many || cuts) => Some(Replicas::Half),
+            () => times.filter(|_| self.says("as many")).map(Replicas::Times),
+        }
+    }
+
+    /// "The same number", "same number +1", "as many plus one": how many more than the number that was requested last.
+    fn same_and_step(&self) -> Option<i64> {
+        let at = (0..self.words.len()).find(|at| self.word(*at) == "same" && NUMBERS.contains(&self.word(at + 1)))?;
+        // "The same number as web": that of another object.
+        if matches!(self.word(at + 2), "as" | "of" | "like") {
+            return None;
+        }
+        let rest = &self.words[at + 2..];
+        let sign = |word: &str| match word {
+            "plus" | "and" => Some(1),
+            "minus" => Some(-1),
+            _ => None,
+        };
+        let step = rest.iter().enumerate().find_map(|(at, word)| {
+            let next = rest.get(at + 1).and_then(|next| number_of(next));
+            let signed = word.strip_prefix('+').and_then(|digits| digits.parse::<i64>().ok());
+            signed.or_else(|| Some(sign(word)? * i64::from(next?)))
+        });
+        Some(step.unwrap_or(0))
+    }
+
+    /// "Add a replica", "one less", "another copy": a step up or down.
+    pub(super) fn step(&self) -> Option<i64> {
+        let says = |phrases: &[&str]| phrases.iter().any(|phrase| self.says(phrase));
+        if says(&["take one away", "one less", "one fewer", "take one off"]) {
+            return Some(-1);
+        }
+        if says(&["add one", "one more replica", "one more copy", "one more of", "add another"]) {
+            return Some(1);
+        }
+        let is_noun = |word: &str| matches!(word, "replica" | "copy" | "instance");
+        (1..self.words.len()).filter(|at| is_noun(self.word(*at))).find_map(|at| {
+            let before = &self.words[at.saturating_sub(4)..at];
+            let is_one = matches!(self.word(at - 1), "a" | "an" | "one" | "another" | "extra" | "1" | "more");
+            let has = |verbs: &[&str]| before.iter().any(|word| verbs.contains(&&**word));
+            match self.word(at + 1) {
+                "more" if is_one => Some(1),
+                "less" | "fewer" if is_one => Some(-1),
+                _ if !is_one => None,
+                _ if has(&["add", "spawn", "start"]) => Some(1),
+                _ if has(&["remove", "drop", "lose"]) => Some(-1),
+                _ => None,
+            }
+        })
+    }
+
     /// "Ok ok 2 then": a number and nothing else that has a meaning.
     pub(in crate::offline) fn is_only_number(&self) -> bool {
         const FILLERS: [&str; 17] = [

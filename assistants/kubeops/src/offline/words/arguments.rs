@@ -286,7 +286,7 @@ impl Reading {
             let is_known = self.namespace.as_ref().is_some_and(|name| namespaces.contains(name));
             let is_open = self.kind.is_none() && self.names.is_empty() && self.verb.is_none_or(Verb::is_read);
             if !is_known && !is_explicit && !namespaces.is_empty() && lexicon.is_complete() && is_open {
-                self.namespace = None;
+                self.unknown_place = self.namespace.take();
                 self.unknown += 2;
             }
             return;

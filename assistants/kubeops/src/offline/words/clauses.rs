@@ -55,6 +55,49 @@ pub(in crate::offline) fn without_ruled_out(message: &str, lexicon: &Lexicon) ->
     (is_other && has_object && refers).then_some(rest)
 }
 
+/// "Errors in the shop, roll it back": returns the message without a remark that is about a place which the cluster does not have. The change
+/// after it has an object of its own. `None` for other messages.
+pub(in crate::offline) fn without_remark(message: &str, lexicon: &Lexicon) -> Option<String> {
+    let clauses = clauses_of(message);
+    let [remark, rest @ ..] = &clauses[..] else { return None };
+    let rest = rest.join(" ");
+    let (said, asked) = (read(remark, lexicon), read(&rest, lexicon));
+    let place = said.namespace.as_ref().or(said.unknown_place.as_ref())?;
+    let is_unknown =
+        !lexicon.namespaces.is_empty() && !lexicon.has_namespace(place) && lexicon.namespace_like(place).is_none();
+    // "In qa, restart it": the place of the change.
+    let at = said.words.iter().position(|word| word == place)?;
+    let states = said.words[..at].iter().any(|word| {
+        !matches!(
+            &**word,
+            "in" | "on"
+                | "for"
+                | "from"
+                | "the"
+                | "our"
+                | "my"
+                | "ok"
+                | "okay"
+                | "hm"
+                | "hmm"
+                | "so"
+                | "and"
+                | "now"
+                | "then"
+                | "please"
+        )
+    });
+    let is_remark = said.change_verbs().is_empty()
+        && said.names.is_empty()
+        && said.pick.is_none()
+        && said.state.is_none()
+        && !said.pronoun
+        && !said.has_any(&["namespace", "ns"]);
+    let is_change = asked.verb.is_some_and(|verb| !verb.is_read()) && asked.act.is_none();
+    let has_object = asked.pronoun || !asked.names.is_empty();
+    (is_unknown && states && is_remark && is_change && has_object && asked.namespace.is_none()).then_some(rest)
+}
+
 /// "Not that", "no not this": a clause that only rules out what was spoken of.
 fn is_not_that(clause: &str) -> bool {
     let words: Vec<String> = clause.split_whitespace().map(|word| clean(word).to_lowercase()).collect();

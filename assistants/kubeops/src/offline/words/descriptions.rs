@@ -37,6 +37,8 @@ pub(in crate::offline) struct Description {
     pub(in crate::offline) list: Option<String>,
     /// Whether the version of the image is the older or newer one of several.
     pub(in crate::offline) age: Option<Age>,
+    /// Whether its number of replicas is compared: "the smaller one".
+    pub(in crate::offline) is_sized: bool,
     /// "The one I wanted to scale": the words of what was asked for.
     pub(in crate::offline) asked_for: Option<String>,
     /// "The one that isn't": the opposite of what was asked before.
@@ -100,6 +102,15 @@ fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<
     if matches!(words.word(start), "whichever" | "whatever") {
         return whichever(words, start, lexicon);
     }
+    // "Is there one on redis?"
+    let is_any =
+        start > 0 && words.word(start) == "one" && matches!(words.word(start - 1), "there" | "any" | "another");
+    if is_any && !words.ends_clause(start) {
+        let mut found = Description { is_indefinite: true, ..Description::default() };
+        let end = follow(words, start + 1, &mut found, lexicon);
+        found.span = start..end;
+        return (end > start + 1 && !found.is_unclear).then_some(found);
+    }
     if words.word(start) != "the" || words.ends_clause(start) {
         return None;
     }
@@ -107,7 +118,7 @@ fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<
     let mut at = start + 1;
     let noun = loop {
         let word = words.word(at);
-        let is_noun = noun_at(words, at, &mut found);
+        let is_noun = noun_at(words, at, &mut found) || is_noun_of_modifiers(words, start, at, &found);
         if is_noun {
             break Some(at);
         }
@@ -139,7 +150,7 @@ fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<
             }
         }
         // "The us basket", "the second", "the other fetcher".
-        None if has_open_end(words, at, &found, lexicon) => {
+        None if has_open_end(words, start, at, &found, lexicon) => {
             if words.ends_clause(at - 1) {
                 at
             } else {
@@ -186,7 +197,8 @@ fn whichever(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<Descr
 }
 
 /// Whether a phrase without a noun describes an object: with a position, or a name as its last word.
-fn has_open_end(words: &Words<'_>, at: usize, found: &Description, lexicon: &Lexicon) -> bool {
+fn has_open_end(words: &Words<'_>, start: usize, at: usize, found: &Description, lexicon: &Lexicon) -> bool {
+    let before = start.checked_sub(1).map(|before| words.word(before));
     let is_known = |word: &String| {
         is_name_of(word, lexicon) || lexicon.has_namespace(word) || lexicon.namespace_like(word).is_some()
     };
@@ -211,7 +223,12 @@ fn has_open_end(words: &Words<'_>, at: usize, found: &Description, lexicon: &Lex
                         | "too"
                         | "then"
                 );
-            (found.position.is_some() || found.is_other) && ends || found.age.is_some() && next == "of"
+            let is_compared = found.is_sized || found.age.is_some();
+            let ends =
+                ends || is_compared && matches!(next, "up" | "down" | "back" | "instead" | "as" | "now" | "also");
+            // "Put it on the newer".
+            let is_value = found.age.is_some() && before.is_some_and(|word| matches!(word, "to" | "on" | "at"));
+            (found.position.is_some() || found.is_other || is_compared) && ends && !is_value
         }
         Some(last) => {
             // "The api with 4 replicas".
@@ -252,6 +269,22 @@ fn noun_at(words: &Words<'_>, at: usize, found: &mut Description) -> bool {
     true
 }
 
+/// "The debug thing", and as an answer "the older version": nouns that mean an object only with the words before them.
+fn is_noun_of_modifiers(words: &Words<'_>, start: usize, at: usize, found: &Description) -> bool {
+    // "Put it on the older version" means a value.
+    let is_answer = (0..start).all(|before| {
+        matches!(
+            words.word(before),
+            "and" | "ok" | "okay" | "no" | "then" | "now" | "just" | "so" | "hm" | "actually" | "sorry"
+        )
+    });
+    match words.word(at) {
+        "thing" => !found.words.is_empty(),
+        "version" | "release" | "build" | "image" => found.age.is_some() && is_answer,
+        _ => false,
+    }
+}
+
 /// Whether a word may stand between the article and the noun, and reads what it says.
 fn modifies(word: &str, found: &mut Description, lexicon: &Lexicon) -> bool {
     let position = match word {
@@ -276,6 +309,15 @@ fn modifies(word: &str, found: &mut Description, lexicon: &Lexicon) -> bool {
     };
     if age.is_some() {
         found.age = age;
+        return true;
+    }
+    let size = match word {
+        "smaller" | "smallest" => Some(State::LeastReplicas),
+        "bigger" | "biggest" | "larger" | "largest" => Some(State::MostReplicas),
+        _ => None,
+    };
+    if size.is_some() {
+        (found.state, found.is_sized) = (size, true);
         return true;
     }
     if word == "other" {
@@ -356,9 +398,9 @@ fn follow(words: &Words<'_>, start: usize, found: &mut Description, lexicon: &Le
     let end = clause_end(words, start);
     match word {
         "in" | "on" | "from" | "of" | "at" if end > start => place_or_list(words, start, found, lexicon),
-        "with" | "running" => {
-            version(words, start + 1, found).unwrap_or_else(|| clause(words, start, end, found, lexicon))
-        }
+        "with" | "running" | "using" => version(words, start + 1, found)
+            .or_else(|| program(words, start + 1, found, lexicon))
+            .unwrap_or_else(|| clause(words, start, end, found, lexicon)),
         "that" | "which" | "thats" | "who" | "whos" | "without" | "having" | "not" | "isnt" => {
             clause(words, start, end, found, lexicon)
         }
@@ -417,8 +459,14 @@ fn place_or_list(words: &Words<'_>, start: usize, found: &mut Description, lexic
         return at + 1;
     }
     let is_alone = words.ends_clause(at) || !matches!(next, "namespace" | "ns");
+    if words.word(start) == "on"
+        && at == start + 1
+        && let Some(end) = program(words, at, found, lexicon)
+    {
+        return end;
+    }
     match words.word(start) {
-        "in" | "from" if at == start + 1 && lexicon.has_namespace(word) && is_alone => {
+        "in" | "from" | "on" if at == start + 1 && lexicon.has_namespace(word) && is_alone => {
             found.place = Some(word.to_owned());
             at + 1
         }
@@ -441,6 +489,24 @@ fn version(words: &Words<'_>, at: usize, found: &mut Description) -> Option<usiz
     }
     found.words.push(word.to_owned());
     Some(at + 1)
+}
+
+/// "On redis", "running redis": the program of the image.
+fn program(words: &Words<'_>, at: usize, found: &mut Description, lexicon: &Lexicon) -> Option<usize> {
+    let word = words.word(at);
+    let ends =
+        words.ends_clause(at) || matches!(words.word(at + 1), "" | "too" | "also" | "please" | "pls" | "to" | "and");
+    let is_program = word.len() > 2
+        && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+        && number_of(word).is_none()
+        && !is_ordinary(word)
+        && kind_word(word).is_none()
+        && !lexicon.has_namespace(word)
+        && lexicon.namespace_like(word).is_none();
+    (ends && is_program && lexicon.is_complete()).then(|| {
+        found.words.push(word.to_owned());
+        at + 1
+    })
 }
 
 /// "That isn't ready", "with 4 restarts", "that's not a tmp", "that isn't".

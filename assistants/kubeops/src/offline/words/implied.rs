@@ -134,6 +134,8 @@ impl Reading {
             "run", "keep", "go", "up", "down", "turn", "dial", "shrink", "grow", "increase", "decrease", "raise",
             "lower", "reduce", "add", "move", "to",
         ]);
+        // "8 for it".
+        let gives = gives || self.words.len() <= 5 && self.says("for it") && !self.is_question;
         // "Broker should be at 3".
         let gives =
             gives || self.has("should") && self.has_any(&["at", "have"]) && !self.has_any(&["still", "already"]);
@@ -368,13 +370,14 @@ impl Reading {
         if goes && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() && !self.is_question {
             self.verb = Some(Verb::Delete);
         }
-        let is_saying = |phrases: &[&str]| phrases.iter().any(|phrase| self.says(phrase));
-        if self.replicas.is_none() && matches!(self.verb, None | Some(Verb::Get | Verb::Delete)) && !self.asks() {
-            if is_saying(&["take one away", "one less", "one fewer", "take one off"]) {
-                self.replicas = Some(Replicas::By(-1));
-            } else if is_saying(&["add one", "one more replica", "one more copy", "one more of", "add another"]) {
-                self.replicas = Some(Replicas::By(1));
-            }
+        if self.replicas.is_none()
+            && matches!(self.verb, None | Some(Verb::Get | Verb::Delete))
+            && (!self.asks() || self.asks_politely())
+            && let Some(step) = self.step()
+        {
+            self.replicas = Some(Replicas::By(step));
+            // "Remove a replica" deletes no object.
+            self.verb = self.verb.filter(|verb| *verb != Verb::Delete);
         }
         self.imply_nth_replica();
         // "What is its memory limit?"
@@ -418,28 +421,7 @@ impl Reading {
             let is_env = self.values.keys().all(|name| !name.chars().any(|c| c.is_ascii_lowercase()));
             self.verb = Some(if is_env { Verb::SetEnv } else { Verb::Label });
         }
-        // "Give it double the memory" scales nothing: the amount is missing.
-        let is_resource = self.has_any(&["memory", "mem", "ram", "cpu", "limit", "limits", "cores"]);
-        let is_multiple = self.has_any(&["double", "twice", "triple", "half", "halve", "more", "less"]);
-        let gives =
-            self.has_any(&["give", "double", "triple", "halve", "raise", "increase", "set", "cut", "reduce", "lower"]);
-        if is_resource && is_multiple && gives && self.limits.is_empty() && self.requests.is_empty() {
-            if matches!(self.verb, None | Some(Verb::Get | Verb::Scale)) && (!self.asks() || self.asks_politely()) {
-                (self.verb, self.replicas) = (Some(Verb::SetResources), None);
-            }
-        } else if self.verb == Some(Verb::Scale) {
-            if self.has_any(&["double"]) {
-                self.replicas = Some(Replicas::Times(2));
-            } else if self.has_any(&["halve", "half"]) {
-                self.replicas = Some(Replicas::Half);
-            }
-        } else if is_weak && self.has("half") && self.has_any(&["cut", "reduce", "bring", "take"]) {
-            self.verb = Some(Verb::Scale);
-            self.replicas = Some(Replicas::Half);
-        } else if self.has_any(&["double", "halve"]) && is_weak {
-            self.verb = Some(Verb::Scale);
-            self.replicas = Some(if self.has("double") { Replicas::Times(2) } else { Replicas::Half });
-        }
+        self.read_relative_amount();
         let is_off = [
             "shut down",
             "shut it down",

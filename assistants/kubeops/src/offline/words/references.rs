@@ -305,6 +305,26 @@ impl Reading {
             || (self.has_any(&["that", "this"]) && is_object_pronoun(joined));
     }
 
+    /// "Same list for staging", "same question for web": what was read is read again, and no change is repeated.
+    pub(in crate::offline) fn repeats_look(&self) -> bool {
+        const LOOKS: [&str; 12] = [
+            "list",
+            "listing",
+            "lists",
+            "question",
+            "questions",
+            "check",
+            "look",
+            "query",
+            "info",
+            "view",
+            "columns",
+            "overview",
+        ];
+        self.words.windows(2).any(|pair| pair[0] == "same" && LOOKS.contains(&&*pair[1]))
+            || self.has_any(&["question", "questions"])
+    }
+
     /// "What's its name now?", "what is it called now?", after a pod was replaced.
     fn pronoun_is_renamed(&self) -> bool {
         ["its name", "it called", "its new name"].iter().any(|phrase| self.says(phrase))

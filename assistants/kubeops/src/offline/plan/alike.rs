@@ -1,0 +1,416 @@
+//! Two objects of one kind and name in two namespaces: making one like the other, and whether objects are equal.
+
+use threadkeep::agent::ApprovalState;
+
+use crate::cluster::ObjectSummary;
+use crate::command::{Command, Verb};
+use crate::conversation::{Conversation, Exchange, Step};
+use crate::kinds::WORKLOADS;
+use crate::offline::answers;
+use crate::offline::refer;
+use crate::offline::words::{Lexicon, Reading, Replicas, read};
+
+use super::images::is_same_program;
+use super::repeat::twins;
+use super::{Next, reply};
+
+/// How many exchanges back a question says in which value two objects are compared.
+const RECENT: usize = 4;
+/// The maximum number of objects that are compared.
+const MAX_COMPARED: usize = 5;
+/// The maximum number of words of a question whether objects are equal.
+const MAX_WORDS_OF_COMPARISON: usize = 7;
+/// Verbs that change the value of an object.
+const MOVES: [&str; 21] = [
+    "put",
+    "bring",
+    "set",
+    "update",
+    "upgrade",
+    "downgrade",
+    "bump",
+    "move",
+    "make",
+    "give",
+    "switch",
+    "roll",
+    "take",
+    "change",
+    "raise",
+    "lower",
+    "get",
+    "scale",
+    "match",
+    "align",
+    "sync",
+];
+/// Phrases for the opposite of the last request.
+const REVERSED: [&str; 7] =
+    ["the reverse", "other way round", "other way around", "the other way", "vice versa", "the opposite", "way around"];
+
+/// What two objects are compared in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Value {
+    Image,
+    Replicas,
+}
+
+impl Value {
+    /// Returns the value that the words of a message name; `None` if they name both or none.
+    fn named(reading: &Reading) -> Option<Self> {
+        let is_image = reading.has_any(&[
+            "image",
+            "images",
+            "version",
+            "versions",
+            "tag",
+            "tags",
+            "release",
+            "upgrade",
+            "downgrade",
+            "update",
+            "bump",
+            "newer",
+            "older",
+            "outdated",
+        ]);
+        let is_number =
+            reading.has_any(&["replicas", "replica", "count", "number", "scale", "size", "copies", "instances"])
+                || reading.says("as many")
+                || reading.says("how many");
+        match (is_image, is_number) {
+            (true, false) => Some(Self::Image),
+            (false, true) => Some(Self::Replicas),
+            _ => None,
+        }
+    }
+
+    /// Returns the value that the conversation was about last.
+    fn spoken_of(conversation: &Conversation) -> Option<Self> {
+        let of_exchange = |exchange: &Exchange| {
+            let requested = exchange.requested.first().and_then(|requested| match requested.command.verb {
+                Verb::Scale => Some(Self::Replicas),
+                Verb::SetImage => Some(Self::Image),
+                _ => None,
+            });
+            requested.or_else(|| Self::named(&read(&exchange.said, &Lexicon::of(conversation))))
+        };
+        conversation.earlier.iter().rev().take(RECENT).find_map(of_exchange)
+    }
+
+    /// Returns the value of an object in words; `None` if it is not known.
+    fn of(self, object: &ObjectSummary) -> Option<String> {
+        match self {
+            Self::Image => Some(object.image.clone()).filter(|image| !image.is_empty()),
+            Self::Replicas => object.replicas.map(|count| count.to_string()),
+        }
+    }
+}
+
+/// Two objects of one kind and name.
+struct Pair {
+    one: ObjectSummary,
+    other: ObjectSummary,
+    /// Whether the first one was spoken of last, alone.
+    is_focused: bool,
+}
+
+/// Returns the two objects of one kind and name that the conversation was about last.
+fn pair(conversation: &Conversation) -> Option<Pair> {
+    let is_workload = |object: &ObjectSummary| WORKLOADS.contains(&&*object.kind);
+    let newest =
+        conversation.earlier.iter().rev().find(|exchange| refer::subjects(exchange).iter().any(is_workload))?;
+    let names = read(&newest.said, &Lexicon::of(conversation)).names;
+    let is_named = |object: &ObjectSummary| {
+        names.iter().any(|name| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
+    };
+    let mut spoken: Vec<ObjectSummary> = refer::subjects(newest).into_iter().filter(is_workload).collect();
+    if spoken.iter().any(is_named) {
+        spoken.retain(is_named);
+    }
+    if let [only] = &spoken[..] {
+        let all = twins(conversation, only);
+        let [one, other] = &all[..] else { return None };
+        return Some(Pair { one: current(one, conversation), other: current(other, conversation), is_focused: true });
+    }
+    let mut pairs = spoken.iter().enumerate().filter_map(|(at, one)| {
+        let is_twin = |other: &&ObjectSummary| {
+            other.kind == one.kind && other.name == one.name && other.namespace != one.namespace
+        };
+        let is_first = spoken[..at].iter().find(is_twin).is_none();
+        let all: Vec<&ObjectSummary> = spoken.iter().filter(is_twin).collect();
+        match all[..] {
+            [other] if is_first => Some((one, other)),
+            _ => None,
+        }
+    });
+    let (one, other) = pairs.next().filter(|_| pairs.next().is_none())?;
+    Some(Pair { one: current(one, conversation), other: current(other, conversation), is_focused: false })
+}
+
+/// Returns an object with its values as the cluster or the newest answer shows them.
+fn current(object: &ObjectSummary, conversation: &Conversation) -> ObjectSummary {
+    let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+    let is_same = |other: &&ObjectSummary| {
+        (&other.kind, &other.name, &other.namespace) == (&object.kind, &object.name, &object.namespace)
+    };
+    let mut known = conversation.mentioned.iter().flatten().chain(shown).filter(is_same);
+    known.find(|other| !other.image.is_empty() || other.replicas.is_some()).unwrap_or(object).clone()
+}
+
+/// "Make staging match the other", "put it on the same tag as the other", "downgrade staging to that", "no, the other way round": one of
+/// two objects gets the value of the other. `None` for other messages.
+pub(super) fn made_alike(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    let is_open = reading.image.is_none()
+        && reading.version.is_none()
+        && reading.values.is_empty()
+        && reading.limits.is_empty()
+        && reading.requests.is_empty()
+        && reading.manifest.is_none()
+        && matches!(reading.replicas, None | Some(Replicas::Same(0)))
+        && reading.verb.is_none_or(|verb| verb.is_read() || matches!(verb, Verb::Scale | Verb::SetImage))
+        && (!reading.asks() || reading.asks_politely())
+        && !reading.forbids()
+        && !reading.has_condition();
+    if !is_open || !reading.has_any(&MOVES) {
+        return None;
+    }
+    let pair = pair(conversation)?;
+    let fits_pair = |name: &String| {
+        crate::cluster::likeness(&pair.one.name, name).is_some_and(|fit| fit < 3)
+            || [&pair.one, &pair.other].iter().any(|object| object.namespace == *name)
+    };
+    let is_of_kind = reading.kind.as_ref().is_none_or(|kind| *kind == pair.one.kind);
+    if !reading.names.iter().all(fits_pair) || !is_of_kind {
+        return None;
+    }
+    if REVERSED.iter().any(|phrase| reading.says(phrase)) {
+        return reversed(&pair, conversation);
+    }
+    let (target, source) = target_and_source(reading, &pair)?;
+    let differs = |value: Value| value.of(target).is_some() && value.of(target) != value.of(source);
+    let value = Value::named(reading).or_else(|| Value::spoken_of(conversation)).or_else(|| {
+        match (differs(Value::Image), differs(Value::Replicas)) {
+            (true, false) => Some(Value::Image),
+            (false, true) => Some(Value::Replicas),
+            _ => None,
+        }
+    })?;
+    if value.of(source).is_some() && value.of(source) == value.of(target) {
+        return Some(reply(format!(
+            "{} and {} already have the same: {}.",
+            answers::label(target),
+            answers::label(source),
+            value.of(source).unwrap_or_default()
+        )));
+    }
+    changed(target, source, value).map(|command| Next::Run(vec![command]))
+}
+
+/// Returns which of two objects is changed, and which has the value; `None` if the words do not say it.
+fn target_and_source<'a>(reading: &Reading, pair: &'a Pair) -> Option<(&'a ObjectSummary, &'a ObjectSummary)> {
+    let words: Vec<&str> = reading.words.iter().map(String::as_str).collect();
+    let ends = |phrase: &str| {
+        let tail = words
+            .iter()
+            .rposition(|word| !matches!(*word, "please" | "pls" | "too" | "then" | "now" | "one"))
+            .map_or(0, |at| at + 1);
+        words[..tail].join(" ").ends_with(phrase)
+    };
+    let is_source = |at: usize| {
+        let before = &words[at.saturating_sub(3)..at];
+        let near = before.iter().rposition(|word| !matches!(*word, "the" | "in" | "what" | "deployment"));
+        near.is_some_and(|near| matches!(before[near], "as" | "like" | "match" | "matches" | "from" | "of" | "with"))
+    };
+    let other_at = words.windows(2).position(|pair| pair == ["the", "other"]).map(|at| at + 1);
+    let refers = ends("to that")
+        || ends("to the same")
+        || ends("the same") && reading.has("to")
+        || other_at.is_some_and(is_source)
+        || reading.has_any(&["match", "align", "sync"]);
+    if !refers {
+        return None;
+    }
+    let place_at = |object: &ObjectSummary| {
+        let by_word = words.iter().position(|word| *word == object.namespace);
+        by_word.or_else(|| {
+            let is_meant = reading.namespace.as_ref() == Some(&object.namespace);
+            words.iter().position(|word| {
+                is_meant && crate::cluster::likeness(&object.namespace, word).is_some_and(|fit| fit < 3)
+            })
+        })
+    };
+    let (one, other) = (&pair.one, &pair.other);
+    let named = reading.namespace.iter().all(|place| *place == one.namespace || *place == other.namespace);
+    if !named {
+        return None;
+    }
+    match (place_at(one), place_at(other)) {
+        (Some(at), None) if is_source(at) => Some((other, one)),
+        (Some(_), None) => Some((one, other)),
+        (None, Some(at)) if is_source(at) => Some((one, other)),
+        (None, Some(_)) => Some((other, one)),
+        (Some(first), Some(second)) => match (is_source(first), is_source(second)) {
+            (true, false) => Some((other, one)),
+            (false, true) => Some((one, other)),
+            _ => None,
+        },
+        // "Upgrade the other one to that".
+        (None, None) if !pair.is_focused => None,
+        (None, None) if other_at.is_some_and(|at| !is_source(at)) => Some((other, one)),
+        (None, None) => (reading.pronoun || other_at.is_some()).then_some((one, other)),
+    }
+}
+
+/// Returns the command that gives an object the value of another one; `None` if they do not run the same program.
+fn changed(target: &ObjectSummary, source: &ObjectSummary, value: Value) -> Option<Command> {
+    let on = |verb: Verb| Command::new(verb).on(&target.kind, &target.name, Some(&target.namespace));
+    match value {
+        Value::Image => is_same_program(&target.image, &source.image)
+            .then(|| Command { image: Some(source.image.clone()), ..on(Verb::SetImage) }),
+        Value::Replicas => {
+            let count = u32::try_from(source.replicas?).ok()?;
+            Some(Command { replicas: Some(count), ..on(Verb::Scale) })
+        }
+    }
+}
+
+/// "No the reverse": the other object of the newest request gets what the object of the request has, if that was not changed.
+fn reversed(pair: &Pair, conversation: &Conversation) -> Option<Next> {
+    let requested = conversation.earlier.iter().rev().find_map(|exchange| match &exchange.requested[..] {
+        [only] => Some(only),
+        _ => None,
+    })?;
+    let is_open = matches!(requested.state, ApprovalState::Pending | ApprovalState::Void | ApprovalState::Denied);
+    let is_meant = |object: &ObjectSummary| {
+        requested.command.name.as_ref() == Some(&object.name)
+            && requested.command.namespace.as_ref() == Some(&object.namespace)
+    };
+    let (source, target) = match (is_meant(&pair.one), is_meant(&pair.other)) {
+        (true, false) => (&pair.one, &pair.other),
+        (false, true) => (&pair.other, &pair.one),
+        _ => return None,
+    };
+    let value = match requested.command.verb {
+        Verb::Scale => Value::Replicas,
+        Verb::SetImage => Value::Image,
+        _ => return None,
+    };
+    changed(target, source, value).filter(|_| is_open).map(|command| Next::Run(vec![command]))
+}
+
+/// "Same image?", "equal now?": reads the objects that were spoken of last, and says whether they are equal. `None` for other messages.
+pub(super) fn compared(reading: &Reading, conversation: &Conversation) -> Option<Next> {
+    const WORDS: [&str; 45] = [
+        "same",
+        "equal",
+        "identical",
+        "alike",
+        "match",
+        "matching",
+        "even",
+        "now",
+        "image",
+        "images",
+        "version",
+        "versions",
+        "tag",
+        "tags",
+        "replicas",
+        "count",
+        "number",
+        "are",
+        "is",
+        "do",
+        "does",
+        "they",
+        "both",
+        "the",
+        "it",
+        "on",
+        "of",
+        "have",
+        "has",
+        "all",
+        "yet",
+        "them",
+        "so",
+        "and",
+        "ok",
+        "two",
+        "each",
+        "run",
+        "use",
+        "these",
+        "those",
+        "with",
+        "in",
+        "sync",
+        "a",
+    ];
+    let is_meant = (reading.is_question || reading.asks())
+        && reading.words.len() <= MAX_WORDS_OF_COMPARISON
+        && reading.has_any(&["same", "equal", "identical", "alike", "match", "matching", "even"])
+        && reading.words.iter().all(|word| WORDS.contains(&&**word))
+        && !reading.says("the same for");
+    if !is_meant {
+        return None;
+    }
+    let newest = conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty())?;
+    let objects = match &newest[..] {
+        [_] => pair(conversation).map(|pair| vec![pair.one, pair.other])?,
+        several if several.len() <= MAX_COMPARED => several.to_vec(),
+        _ => return None,
+    };
+    let value = Value::named(reading).or_else(|| Value::spoken_of(conversation)).unwrap_or(Value::Image);
+    let get = |object: &ObjectSummary| {
+        let namespace = (!object.namespace.is_empty()).then_some(&*object.namespace);
+        Command::new(Verb::Get).on(&object.kind, &object.name, namespace)
+    };
+    let done: Vec<&Step> = conversation
+        .steps
+        .iter()
+        .filter(|step| step.command.verb == Verb::Get && step.command.name.is_some())
+        .collect();
+    if done.is_empty() {
+        return Some(Next::Run(objects.iter().map(get).collect()));
+    }
+    let shown: Vec<&ObjectSummary> =
+        done.iter().filter_map(|step| step.outcome.as_ref()).flat_map(|outcome| &outcome.objects).collect();
+    let values: Vec<String> = shown.iter().filter_map(|object| value.of(object)).collect();
+    let text = answers::of_steps(&done);
+    if values.len() != objects.len() {
+        return Some(reply(text));
+    }
+    let what = if value == Value::Image { "image" } else { "number of replicas" };
+    let verdict = match values.iter().all(|own| *own == values[0]) {
+        true => format!("Yes, the same {what}: {}.", values[0]),
+        false => format!("No, the {what} differs: {}.", values.join(", ")),
+    };
+    Some(reply(format!("{verdict}\n{text}")))
+}
+
+/// "One of the two can go": returns the objects among which the message leaves open which one is meant.
+pub(super) fn left_open(reading: &Reading, conversation: &Conversation) -> Option<Vec<ObjectSummary>> {
+    let is_open = [
+        "one of the two",
+        "one of them",
+        "one of those",
+        "one of these",
+        "one of both",
+        "either of them",
+        "one of the three",
+    ]
+    .iter()
+    .any(|phrase| reading.says(phrase));
+    let is_said =
+        !reading.names.is_empty() || reading.pick.is_some() || reading.state.is_some() || reading.namespace.is_some();
+    if !is_open || is_said {
+        return None;
+    }
+    let newest = conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty())?;
+    match &newest[..] {
+        [_] => pair(conversation).map(|pair| vec![pair.one, pair.other]),
+        _ => Some(newest),
+    }
+}

@@ -38,7 +38,8 @@ use corrections::amended;
 use requests::{LATER, change_and_look, is_several_requests, read_request, several};
 use rewording::{
     described_if_needed, of_listed_kind, with_everything_listed, with_image_spoken_of, with_kind_of_name,
-    with_node_emptied, with_object_of_image, with_other_extreme, with_place_spoken_of, with_same_number,
+    with_more_values, with_node_emptied, with_object_of_image, with_other_extreme, with_place_spoken_of,
+    with_same_number,
 };
 
 /// The next step of a turn.
@@ -169,7 +170,11 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     }
     if whole.act.is_none_or(|act| act == Act::Outcome) && checks::asks_for_outcome(&whole, conversation) {
         let reading = Reading { act: Some(Act::Outcome), ..whole };
-        return (Planner { conversation, reading }).outcome();
+        let planner = Planner { conversation, reading };
+        return match planner.outcome() {
+            Next::Run(commands) => planner.run_or_answer(commands),
+            answer @ Next::Reply(_) => answer,
+        };
     }
     if let Some(place) = &whole.unknown_place
         && repeat::asks_to_repeat(&whole)
@@ -244,7 +249,8 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(reading) = asked.of_another_kind().or_else(|| asked.as_was_explained()) {
         return Planner { conversation, reading }.wanted();
     }
-    let request = with_object_of_image(with_same_number(request, conversation), conversation);
+    let request =
+        with_object_of_image(with_same_number(with_more_values(request, conversation), conversation), conversation);
     let request = described_if_needed(with_place_spoken_of(request, conversation));
     let request = with_image_spoken_of(with_everything_listed(request, conversation), conversation);
     let reading = repeated(&request, conversation).unwrap_or_else(|| completed(request, conversation));

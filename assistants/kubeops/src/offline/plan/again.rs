@@ -9,6 +9,7 @@ use crate::offline::refer::{self, Found};
 use crate::offline::withdraw::is_exclamation;
 use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, is_ordinary, number_of, read};
 
+use super::checks::last_changed;
 use super::images::version_of;
 use super::{Next, reply};
 
@@ -50,7 +51,8 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     let changes = |exchange: &Exchange| {
         !exchange.requested.is_empty() || exchange.steps.iter().any(|step| !step.command.verb.is_read())
     };
-    let is_newest = conversation.earlier.last().is_some_and(changes);
+    let is_newest = conversation.earlier.last().is_some_and(changes)
+        || last_changed(conversation).is_some_and(|changed| std::ptr::eq(changed, last));
     let adds = reading.has_any(&["too", "also", "same", "likewise", "ditto", "similarly"]) || reading.says("as well");
     // "Same for web", after a look at another object: the look.
     let changed = refer::subjects(last);
@@ -78,7 +80,11 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     let continues = is_newest && first.is_some_and(|word| matches!(&**word, "and" | "now" | "then" | "next" | "plus"));
     let requested = last.requested.first()?;
     let is_void = matches!(requested.state, ApprovalState::Void | ApprovalState::Denied);
-    let corrects = !conversation.withdrawn.is_empty() || is_void && reading.has_any(&["meant", "mean", "wanted"]);
+    // "Ok grafana then", after a request that was denied.
+    let ends_with_then = reading.words.last().is_some_and(|word| matches!(&**word, "then" | "instead"));
+    let is_next = is_newest && ends_with_then && reading.names.len() == 1 && reading.words.len() <= 5;
+    let corrects =
+        !conversation.withdrawn.is_empty() || is_void && (reading.has_any(&["meant", "mean", "wanted"]) || is_next);
     let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
     let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
@@ -222,7 +228,7 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
 }
 
 /// "Down by one", and then another object: the change of the number counts, not the number that came of it.
-fn relative_replicas(exchange: &Exchange, conversation: &Conversation) -> Option<Replicas> {
+pub(super) fn relative_replicas(exchange: &Exchange, conversation: &Conversation) -> Option<Replicas> {
     let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
     // The answer to a question completes the message before it.
     let asked = conversation.earlier[..at].iter().rev().take_while(|before| before.asked);
@@ -311,7 +317,8 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
     let said = read(&last.said, &Lexicon::of(conversation));
     let mut shorter = conversation.clone();
     shorter.earlier.pop();
-    let mut before = completed(said, &shorter);
+    // "No, I meant the uploader pod" repeated the request before it for another object.
+    let mut before = repeated(&said, &shorter).unwrap_or_else(|| completed(said, &shorter));
     if before.verb.is_none() {
         return reading;
     }
@@ -398,12 +405,23 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
 /// has. `None` if several fit, or if the answer says something else.
 fn chosen(reading: &Reading, conversation: &Conversation) -> Option<ObjectSummary> {
     let last = conversation.earlier.last().filter(|last| last.offered.len() > 1)?;
+    // "Not production, the other".
+    let excluded = |object: &&ObjectSummary| {
+        let words = &conversation.question_words();
+        words.windows(2).any(|pair| pair[0] == "not" && (object.namespace == pair[1] || object.name == pair[1]))
+    };
+    if reading.pick == Some(Pick::Other) && last.offered.iter().any(|object| excluded(&object)) {
+        let mut others = last.offered.iter().filter(|object| !excluded(object));
+        return others.next().filter(|_| others.next().is_none()).cloned();
+    }
     let says_which = !reading.names.is_empty() || reading.namespace.is_some() || reading.kind.is_some();
     if !says_which || reading.pick.is_some() || reading.state.is_some() || reading.each || reading.names.len() > 1 {
         return None;
     }
     let has_name = |object: &ObjectSummary, name: &String| {
-        crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3) || object.namespace == *name
+        [&object.name, &object.namespace]
+            .into_iter()
+            .any(|own| crate::cluster::likeness(own, name).is_some_and(|fit| fit < 3))
     };
     let fits = |object: &&ObjectSummary| {
         reading.names.iter().all(|name| has_name(object, name))

@@ -7,8 +7,8 @@ use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::kinds::WORKLOADS;
 use crate::offline::answers;
-use crate::offline::refer;
-use crate::offline::words::{Lexicon, Reading, Replicas, read};
+use crate::offline::refer::{self, Found};
+use crate::offline::words::{Lexicon, Pick, Reading, Replicas, read};
 
 use super::images::is_same_program;
 use super::repeat::twins;
@@ -175,6 +175,9 @@ pub(super) fn made_alike(reading: &Reading, conversation: &Conversation) -> Opti
     if !is_open || !reading.has_any(&MOVES) {
         return None;
     }
+    if let Some(command) = updated_to_newer(reading, conversation) {
+        return Some(Next::Run(vec![command]));
+    }
     let pair = pair(conversation)?;
     let fits_pair = |name: &String| {
         crate::cluster::likeness(&pair.one.name, name).is_some_and(|fit| fit < 3)
@@ -187,7 +190,7 @@ pub(super) fn made_alike(reading: &Reading, conversation: &Conversation) -> Opti
     if REVERSED.iter().any(|phrase| reading.says(phrase)) {
         return reversed(&pair, conversation);
     }
-    let (target, source) = target_and_source(reading, &pair)?;
+    let (target, source) = target_and_source(reading, &pair, conversation)?;
     let differs = |value: Value| value.of(target).is_some() && value.of(target) != value.of(source);
     let value = Value::named(reading).or_else(|| Value::spoken_of(conversation)).or_else(|| {
         match (differs(Value::Image), differs(Value::Replicas)) {
@@ -208,7 +211,11 @@ pub(super) fn made_alike(reading: &Reading, conversation: &Conversation) -> Opti
 }
 
 /// Returns which of two objects is changed, and which has the value; `None` if the words do not say it.
-fn target_and_source<'a>(reading: &Reading, pair: &'a Pair) -> Option<(&'a ObjectSummary, &'a ObjectSummary)> {
+fn target_and_source<'a>(
+    reading: &Reading,
+    pair: &'a Pair,
+    conversation: &Conversation,
+) -> Option<(&'a ObjectSummary, &'a ObjectSummary)> {
     let words: Vec<&str> = reading.words.iter().map(String::as_str).collect();
     let ends = |phrase: &str| {
         let tail = words
@@ -245,6 +252,19 @@ fn target_and_source<'a>(reading: &Reading, pair: &'a Pair) -> Option<(&'a Objec
     if !named {
         return None;
     }
+    // "Bring the first up to that".
+    if let Some(pick) = reading.pick.filter(|pick| *pick != Pick::Other) {
+        let Found::One(picked) = refer::picked(conversation, pick, reading, Verb::SetImage) else { return None };
+        let is_picked = |object: &ObjectSummary| object.name == picked.name && object.namespace == picked.namespace;
+        return match (is_picked(one), is_picked(other)) {
+            (true, false) => Some((one, other)),
+            (false, true) => Some((other, one)),
+            _ => None,
+        };
+    }
+    if reading.state.is_some() {
+        return None;
+    }
     match (place_at(one), place_at(other)) {
         (Some(at), None) if is_source(at) => Some((other, one)),
         (Some(_), None) => Some((one, other)),
@@ -258,8 +278,36 @@ fn target_and_source<'a>(reading: &Reading, pair: &'a Pair) -> Option<(&'a Objec
         // "Upgrade the other one to that".
         (None, None) if !pair.is_focused => None,
         (None, None) if other_at.is_some_and(|at| !is_source(at)) => Some((other, one)),
-        (None, None) => (reading.pronoun || other_at.is_some()).then_some((one, other)),
+        // "Put it on the same tag as the other".
+        (None, None) => {
+            let points = reading.has("it") || reading.says("that one") || reading.says("this one");
+            points.then_some((one, other))
+        }
     }
+}
+
+/// "Update the older web to the newer one", "put the newer image on prod": the older of two gets the image of the newer one.
+fn updated_to_newer(reading: &Reading, conversation: &Conversation) -> Option<Command> {
+    let newer = |before: &str| {
+        ["newer", "newest"].iter().any(|word| reading.says(&format!("{before} the {word}")))
+            && !reading.has_any(&["revision", "rollout"])
+    };
+    let names_value = newer("to")
+        || reading.words.windows(3).any(|three| {
+            three[0] == "the"
+                && matches!(&*three[1], "newer" | "newest")
+                && matches!(&*three[2], "image" | "version" | "tag" | "release")
+        });
+    if !names_value || reading.verb.is_some_and(|verb| verb == Verb::Scale) || reading.replicas.is_some() {
+        return None;
+    }
+    let is_place = |name: &String| conversation.namespaces.contains(name);
+    let names = reading.names.iter().filter(|name| !is_place(name)).cloned().collect();
+    let question = Reading { names, words: vec!["newer".to_owned()], ..Reading::default() };
+    let (source, target) = refer::by_version(&conversation.earlier, &question)?;
+    let (source, target) = (current(&source, conversation), current(&target, conversation));
+    let fits_place = reading.namespace.as_ref().is_none_or(|place| *place == target.namespace);
+    changed(&target, &source, Value::Image).filter(|_| fits_place && source.image != target.image)
 }
 
 /// Returns the command that gives an object the value of another one; `None` if they do not run the same program.

@@ -190,6 +190,13 @@ impl Planner<'_> {
         if !is_same && !reading.says("as many") {
             return None;
         }
+        // "As many as the statefulset has": the one that was spoken of.
+        let of_kind = crate::kinds::kind_word(other).map(|kind| kind.plural);
+        let named = match of_kind.map(|kind| refer::focus(self.conversation, Verb::Describe, Some(&kind), None)) {
+            Some(Found::One(object)) => object.name,
+            Some(_) => return None,
+            None => other.clone(),
+        };
         let is_place = self.conversation.namespaces.contains(other);
         let without = Reading {
             names: reading.names.iter().filter(|name| *name != other).cloned().collect(),
@@ -211,7 +218,7 @@ impl Planner<'_> {
         let mut known = shown.chain(self.conversation.mentioned.iter().flatten());
         let replicas = known.find(|object| {
             let is_meant =
-                if is_place { object.name == name && object.namespace == *other } else { object.name == *other };
+                if is_place { object.name == name && object.namespace == *other } else { object.name == named };
             is_meant && object.replicas.is_some()
         })?;
         let count = u32::try_from(replicas.replicas?).ok()?;

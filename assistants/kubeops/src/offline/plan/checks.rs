@@ -12,7 +12,7 @@ use crate::offline::words::{Act, Lexicon, Reading, read};
 /// The maximum number of words of a question about a change that names nothing.
 const MAX_WORDS_OF_CHECK: usize = 6;
 /// Words of which such a question consists.
-const CHECKS: [&str; 66] = [
+const CHECKS: [&str; 78] = [
     "is",
     "are",
     "was",
@@ -27,6 +27,7 @@ const CHECKS: [&str; 66] = [
     "they",
     "them",
     "this",
+    "these",
     "both",
     "all",
     "so",
@@ -46,6 +47,7 @@ const CHECKS: [&str; 66] = [
     "ready",
     "up",
     "back",
+    "with",
     "fine",
     "good",
     "well",
@@ -54,9 +56,9 @@ const CHECKS: [&str; 66] = [
     "green",
     "live",
     "through",
+    "thru",
     "go",
     "went",
-    "gone",
     "run",
     "ran",
     "take",
@@ -79,9 +81,19 @@ const CHECKS: [&str; 66] = [
     "happy",
     "puh",
     "phew",
+    "success",
+    "successful",
+    "approved",
+    "approve",
+    "anyone",
+    "anybody",
+    "someone",
+    "somebody",
+    "accepted",
+    "rejected",
 ];
 /// Those of them that say what is asked.
-const STATES: [&str; 35] = [
+const STATES: [&str; 44] = [
     "gone",
     "done",
     "ready",
@@ -95,6 +107,7 @@ const STATES: [&str; 35] = [
     "green",
     "live",
     "through",
+    "thru",
     "go",
     "went",
     "run",
@@ -117,6 +130,14 @@ const STATES: [&str; 35] = [
     "ok",
     "okay",
     "there",
+    "success",
+    "successful",
+    "approved",
+    "approve",
+    "accepted",
+    "rejected",
+    "restarts",
+    "now",
 ];
 
 /// Whether a message asks in few words what came of the change that was requested last, after which nothing else was spoken of.

@@ -119,6 +119,8 @@ impl Planner<'_> {
         let continues = self.words_that_follow().first().is_some_and(|word| {
             matches!(&**word, "and" | "now" | "then" | "what" | "same" | "ditto" | "likewise" | "of" | "from" | "for")
         });
+        // "The last in the list too".
+        let continues = continues || self.reading.words.last().is_some_and(|word| matches!(&**word, "too" | "also"));
         // "And the other job, is it finished?"
         let asks_state = self.reading.is_question
             && self.reading.has_any(&[

@@ -9,6 +9,7 @@ use crate::offline::refer::{self, Found};
 use crate::offline::withdraw::is_exclamation;
 use crate::offline::words::{Pick, Reading, Replicas, is_ordinary, number_of};
 
+use super::again::relative_replicas;
 use super::checks::last_changed;
 use super::images::with_version;
 
@@ -247,6 +248,11 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
     let without = reading.without_what_is_excluded();
     let reading = &without;
     let object = corrected_object(reading, conversation, requested)?;
+    // "Down by one", and then "no, the other one": of the number of the other one.
+    let is_other = object.as_ref().is_some_and(|object| requested.command.name.as_ref() != Some(&object.name));
+    if is_other && reading.replicas.is_none() && relative_replicas(last, conversation).is_some() {
+        return None;
+    }
     let number = reading.replicas.or_else(|| corrected_number(reading, &requested.command).map(Replicas::To));
     let mut is_changed = false;
     let amend = |requested: &Requested| {

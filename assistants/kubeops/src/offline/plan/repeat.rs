@@ -277,7 +277,10 @@ impl Planner<'_> {
 /// "So what's there now".
 fn asks_what_is_there(reading: &Reading) -> bool {
     let is_filler = |word: &&String| {
-        matches!(&***word, "so" | "ok" | "and" | "now" | "hm" | "then" | "in" | "still" | "running" | "atm")
+        matches!(
+            &***word,
+            "so" | "ok" | "and" | "now" | "hm" | "then" | "in" | "still" | "running" | "runs" | "else" | "atm"
+        )
     };
     let words: Vec<&str> = reading.words.iter().filter(|word| !is_filler(word)).map(String::as_str).collect();
     matches!(words[..], ["whats", "there"] | ["what", "is", "there"])

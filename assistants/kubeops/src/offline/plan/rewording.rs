@@ -51,6 +51,26 @@ pub(super) fn with_object_of_image(reading: Reading, conversation: &Conversation
     }
 }
 
+/// "Also team=net", after a label was requested: a further label of the same object.
+pub(super) fn with_more_values(reading: Reading, conversation: &Conversation) -> Reading {
+    let is_open = reading.verb.is_none_or(|verb| verb == Verb::Get && reading.is_implied)
+        && !reading.values.is_empty()
+        && reading.act.is_none()
+        && reading.names.is_empty()
+        && reading.words.len() <= 5
+        && !reading.asks();
+    let requested = last_accepted(conversation).filter(|_| is_open).and_then(|changed| match &changed.requested[..] {
+        [only] => Some(&only.command),
+        _ => None,
+    });
+    match requested.map(|command| command.verb) {
+        Some(verb @ (Verb::Label | Verb::Annotate | Verb::SetEnv)) => {
+            Reading { verb: Some(verb), pronoun: true, is_implied: false, ..reading }
+        }
+        _ => reading,
+    }
+}
+
 /// "Set the bigger one to the same", after a scaling: the number that was requested.
 pub(super) fn with_same_number(reading: Reading, conversation: &Conversation) -> Reading {
     let is_meant = ["to the same", "at the same"].iter().any(|end| reading.words.join(" ").ends_with(end))

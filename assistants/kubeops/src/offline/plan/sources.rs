@@ -35,7 +35,8 @@ pub(super) fn with_image(message: &str, conversation: &Conversation) -> Option<S
     if !is_open || !reading.has_any(&MOVES) || !reading.has_any(&IMAGES) && !reading.has("what") {
         return None;
     }
-    let (target, source) = (target(message, &reading, conversation, &lexicon)?, source_place(&reading, &lexicon)?);
+    let source = source_place(&reading, &lexicon)?;
+    let target = target(message, &reading, conversation, &lexicon, &source)?;
     let from = match source {
         Source::Spoken => match refer::focus(conversation, Verb::Describe, None, None) {
             Found::One(object) => object,
@@ -112,14 +113,46 @@ fn source_place(reading: &Reading, lexicon: &Lexicon) -> Option<Source> {
     is_that.then_some(Source::Spoken)
 }
 
-/// Returns the workload whose image is set: the one that the message describes or names, or the one that was spoken of.
-fn target(message: &str, reading: &Reading, conversation: &Conversation, lexicon: &Lexicon) -> Option<ObjectSummary> {
-    let meant: Vec<Description> =
-        descriptions(message, lexicon).into_iter().filter(|description| !description.is_excluded).collect();
-    let found = match &meant[..] {
-        [first, ..] => refer::described(conversation, first, lexicon),
-        [] if reading.pronoun || reading.names.is_empty() => refer::focus(conversation, Verb::SetImage, None, None),
-        [] => return None,
+/// Returns the workload whose image is set: the one that the message describes or names, or the one that was spoken of. A place that is
+/// not that of the image says where it is.
+fn target(
+    message: &str,
+    reading: &Reading,
+    conversation: &Conversation,
+    lexicon: &Lexicon,
+    source: &Source,
+) -> Option<ObjectSummary> {
+    let is_source = |place: &String| matches!(source, Source::Place(own) if own == place);
+    let place = conversation.namespaces.iter().find(|place| reading.words.contains(place) && !is_source(place));
+    let there = place.cloned().or_else(|| {
+        let spoken = refer::last_namespace(conversation).filter(|spoken| !is_source(spoken));
+        spoken.filter(|_| reading.says("in there") || !reading.names.is_empty())
+    });
+    let is_of_image = |description: &Description| description.words.iter().any(|word| IMAGES.contains(&&**word));
+    let meant: Vec<Description> = descriptions(message, lexicon)
+        .into_iter()
+        .filter(|description| !description.is_excluded && !is_of_image(description))
+        .collect();
+    let names: Vec<&String> = reading.names.iter().filter(|name| !conversation.namespaces.contains(name)).collect();
+    let found = match (&meant[..], &names[..]) {
+        ([first, ..], _) => refer::described(conversation, first, lexicon),
+        ([], [name]) => {
+            let namespace = Some(there.clone()?);
+            let there = Reading { namespace, kind: None, ..reading.clone() };
+            refer::known(conversation, name, Verb::SetImage, &there)
+        }
+        ([], []) => match (refer::focus(conversation, Verb::SetImage, None, None), place) {
+            // "Put the staging version of it into production".
+            (Found::One(object), Some(place)) if object.namespace != *place => {
+                let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+                let mut known = shown.chain(conversation.mentioned.iter().flatten());
+                let twin = known
+                    .find(|other| other.kind == object.kind && other.name == object.name && other.namespace == *place);
+                Found::of(twin.cloned().into_iter().collect())
+            }
+            (found, _) => found,
+        },
+        ([], _) => return None,
     };
     match found {
         Found::One(object) => refer::fitting(&object, Verb::SetImage, None),

@@ -217,7 +217,7 @@ fn of_age(conversation: &Conversation, age: Age, description: &Description, lexi
     }
     let lists = conversation.earlier.iter().rev().map(|exchange| {
         let list = without_owner(unique(listed(exchange)), description.kind.is_some());
-        with_words(list, description, lexicon)
+        with_words(list.into_iter().map(|object| completed(conversation, object)).collect(), description, lexicon)
     });
     let is_dated = |list: &Vec<ObjectSummary>| list.len() > 1 && list.iter().all(|object| !object.created.is_empty());
     let Some(list) = lists.filter(is_dated).find(|list| list.iter().all(|object| object.kind == "pods")) else {

@@ -186,20 +186,26 @@ impl Reading {
         {
             return Some(Act::Compare);
         }
-        if self.has_any(&[
-            "disagree",
-            "disagrees",
-            "differ",
-            "differs",
-            "different",
-            "difference",
-            "differences",
-            "compare",
-            "behind",
-            "outdated",
-        ]) || (self.has("which") || self.is_question && self.namespace.is_some())
-            && self.has_any(&["newer", "older", "ahead"])
-            && self.names.len() <= usize::from(self.has("which"))
+        // "Different thing: how many replicas has web".
+        let changes_topic = ["thing", "topic", "question", "subject", "matter"]
+            .iter()
+            .any(|noun| self.says(&format!("different {noun}")));
+        if !changes_topic
+            && self.has_any(&[
+                "disagree",
+                "disagrees",
+                "differ",
+                "differs",
+                "different",
+                "difference",
+                "differences",
+                "compare",
+                "behind",
+                "outdated",
+            ])
+            || (self.has("which") || self.is_question && self.namespace.is_some())
+                && self.has_any(&["newer", "older", "ahead"])
+                && self.names.len() <= usize::from(self.has("which"))
         {
             return Some(Act::Compare);
         }

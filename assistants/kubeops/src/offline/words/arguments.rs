@@ -459,6 +459,12 @@ impl Reading {
         ])
     }
 
+    /// "No 5", "no, 5 please": "no" corrects, and "details of no. 2" counts.
+    fn is_correction_before(&self, at: usize) -> bool {
+        self.word(at - 1) == "no"
+            && (at < 2 || !matches!(self.word(at - 2), "of" | "for" | "describe" | "restart" | "delete" | "to"))
+    }
+
     fn read_number(&mut self, number: u32, at: usize, before: &str, next: &str, used: &mut [bool]) {
         let unit = |word: &str| word.trim_end_matches('s').to_owned();
         match &*unit(next) {
@@ -477,10 +483,19 @@ impl Reading {
             "more" => self.replicas = Some(Replicas::By(i64::from(number))),
             "fewer" | "les" => self.replicas = Some(Replicas::By(-i64::from(number))),
             _ if matches!(before, "revision" | "rev" | "#") => self.revision = Some(number),
-            _ if matches!(before, "number" | "option") && number > 0 => self.pick = Some(Pick::At(number as usize - 1)),
+            _ if matches!(before, "number" | "option" | "no" | "nr" | "num")
+                && number > 0
+                && !self.is_correction_before(at) =>
+            {
+                self.pick = Some(Pick::At(number as usize - 1))
+            }
             // "I need this by 5" names a time.
             _ if before == "by" && self.changes_number() => {
-                let sign = if self.has_any(&["down", "decrease", "reduce", "fewer"]) { -1 } else { 1 };
+                let sign = if self.has_any(&["down", "decrease", "reduce", "fewer", "drop", "lower", "cut", "shrink"]) {
+                    -1
+                } else {
+                    1
+                };
                 self.replicas = Some(Replicas::By(sign * i64::from(number)));
             }
             _ if matches!(before, "to" | "at" | "with" | "have") && next != "one"

@@ -383,6 +383,17 @@ fn modifies(word: &str, found: &mut Description, lexicon: &Lexicon) -> bool {
             | "logs"
             | "limit"
             | "one"
+            | "up"
+            | "down"
+            | "back"
+            | "too"
+            | "also"
+            | "instead"
+            | "now"
+            | "then"
+            | "please"
+            | "pls"
+            | "again"
     );
     let is_plain = word.len() > 1 && number_of(word).is_none() && !word.starts_with('-');
     if is_function || !is_plain || !is_known && VERBS.iter().any(|(phrase, _)| *phrase == word) {

@@ -140,7 +140,9 @@ impl Reading {
         let gives =
             gives || self.has("should") && self.has_any(&["at", "have"]) && !self.has_any(&["still", "already"]);
         let is_other = !self.values.is_empty() || self.image.is_some() || self.previous || self.manifest.is_some();
-        let counts = self.replicas.is_some() && self.has_any(&["replicas", "copies", "instances"]);
+        // "1 replica is enough for that".
+        let is_enough = self.has_any(&["enough", "suffices"]) && !self.has("not");
+        let counts = self.replicas.is_some() && (self.has_any(&["replicas", "copies", "instances"]) || is_enough);
         let is_relative = matches!(self.replicas, Some(Replicas::By(_))) || counts;
         if !is_weak
             || !gives && !is_relative

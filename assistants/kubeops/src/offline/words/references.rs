@@ -188,7 +188,8 @@ impl Reading {
                 used[at] = true;
             }
         }
-        if self.says("last one") || self.says("bottom one") || self.says("last pod") {
+        let ends_list = ["the last in", "the last of", "last on the list"].iter().any(|phrase| self.says(phrase));
+        if self.says("last one") || self.says("bottom one") || self.says("last pod") || ends_list {
             self.pick = Some(Pick::Last);
         }
         if self.pick.is_none() && self.has("one") && (self.says("in between") || self.says("between those")) {
@@ -279,6 +280,7 @@ impl Reading {
         self.each = self.has_any(&["both", "them", "those", "these", "each"])
             || is_read && self.has("they") && self.has_any(&["which", "what", "how"])
             || self.says("all of them")
+            || ["the ones you", "the ones we", "ones you just"].iter().any(|phrase| self.says(phrase))
             || self.refers_to_two();
         self.pronoun = self.each
             || self.has_any(&["it", "ours"])

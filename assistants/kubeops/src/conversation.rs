@@ -89,12 +89,6 @@ pub(crate) struct Conversation {
 }
 
 impl Conversation {
-    /// Returns the words of the message of this turn, in lower case and without punctuation.
-    pub(crate) fn question_words(&self) -> Vec<String> {
-        let words = self.question.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| !word.is_empty());
-        words.map(str::to_lowercase).collect()
-    }
-
     /// Computes the state from the messages of the context, oldest first, and from the approvals of the thread.
     pub(crate) fn of(messages: &[Message], approvals: &[Approval], default_namespace: &str) -> Self {
         let mut earlier: Vec<Exchange> = Vec::new();

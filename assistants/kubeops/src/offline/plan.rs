@@ -169,6 +169,9 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
         return answer;
     }
     if whole.act.is_none_or(|act| act == Act::Outcome) && checks::asks_for_outcome(&whole, conversation) {
+        if let Some(text) = checks::fates_of_several(&whole, conversation) {
+            return reply(text);
+        }
         let reading = Reading { act: Some(Act::Outcome), ..whole };
         let planner = Planner { conversation, reading };
         return match planner.outcome() {

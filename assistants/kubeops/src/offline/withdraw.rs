@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::likeness;
+use crate::command::Command;
 use crate::conversation::{Conversation, Requested};
 
 use super::answers;
@@ -201,10 +202,15 @@ pub(crate) fn taken_back(message: &str, conversation: &Conversation, replaces: b
         let command = &requested.command;
         planned.iter().any(|new| {
             (&new.kind, &new.name, &new.namespace) == (&command.kind, &command.name, &command.namespace)
-                && (new.verb == command.verb || is_instead)
+                && (new.verb == command.verb && !adds_values(new, command) || is_instead)
         })
     };
     waiting.iter().filter(is_same).map(|requested| requested.turn.clone()).collect()
+}
+
+/// "Also team=net": a label beside that of another request, which stays.
+fn adds_values(new: &Command, requested: &Command) -> bool {
+    !new.values.is_empty() && !new.values.keys().any(|name| requested.values.contains_key(name))
 }
 
 /// "Accounts stays", "keep accounts": an object whose request a cancellation does not mean.
@@ -238,7 +244,7 @@ mod tests {
     use threadkeep::agent::ApprovalState;
 
     use super::*;
-    use crate::command::{Command, Verb};
+    use crate::command::Verb;
     use crate::conversation::Exchange;
 
     #[test]

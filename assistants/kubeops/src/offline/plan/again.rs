@@ -139,6 +139,20 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     if moves && command.verb != Verb::SetImage || is_share {
         return None;
     }
+    // "Set the internal one to that too" gives a value, and "the worker too, to its staging image" another one.
+    let gives = reading.has_any(&["set", "make", "give", "change", "update", "upgrade"]);
+    let has_value = matches!(
+        command.verb,
+        Verb::SetImage | Verb::Scale | Verb::SetEnv | Verb::SetResources | Verb::Label | Verb::Annotate
+    );
+    let names_image = reading.has_any(&["image", "version", "tag"]) && !reading.has("same");
+    if gives && !has_value || names_image && command.verb == Verb::SetImage {
+        return None;
+    }
+    // "And leaderboard, both regions": not in one of them only.
+    if reading.has("both") && reading.names.len() == 1 {
+        return None;
+    }
     let mut names = reading.names.clone();
     let mut namespace = reading.namespace.clone();
     // "Same for backend": if there is no such namespace, it is an object.
@@ -260,6 +274,7 @@ fn same_source(command: &Command, conversation: &Conversation, names: &[String])
 /// If a message answers the assistant's question, completes it with what the user had asked before.
 pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Reading {
     let Some(last) = conversation.earlier.last().filter(|last| last.asked) else { return reading };
+    let words = reading.words.clone();
     // "The one that's not ready" excludes nothing.
     let reading = if reading.state.is_some() { reading } else { reading.without_what_is_excluded() };
     // "Fair enough" answers nothing, so the request must not be made again.
@@ -330,7 +345,7 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         return reading;
     }
     before.act = None;
-    if let Some(object) = chosen(&reading, conversation) {
+    if let Some(object) = chosen(&reading, &words, conversation) {
         before.names = vec![object.name];
         before.kind = Some(object.kind);
         before.namespace = Some(object.namespace).filter(|namespace| !namespace.is_empty()).or(before.namespace);
@@ -402,12 +417,11 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
 }
 
 /// Returns the object that an answer chooses among those that the last question offered, by any parts of its description that the answer
-/// has. `None` if several fit, or if the answer says something else.
-fn chosen(reading: &Reading, conversation: &Conversation) -> Option<ObjectSummary> {
+/// has. `words` are those of the whole answer, also of what it excludes. `None` if several fit, or if the answer says something else.
+fn chosen(reading: &Reading, words: &[String], conversation: &Conversation) -> Option<ObjectSummary> {
     let last = conversation.earlier.last().filter(|last| last.offered.len() > 1)?;
     // "Not production, the other".
     let excluded = |object: &&ObjectSummary| {
-        let words = &conversation.question_words();
         words.windows(2).any(|pair| pair[0] == "not" && (object.namespace == pair[1] || object.name == pair[1]))
     };
     if reading.pick == Some(Pick::Other) && last.offered.iter().any(|object| excluded(&object)) {

@@ -120,11 +120,24 @@ fn pair(conversation: &Conversation) -> Option<Pair> {
     let is_workload = |object: &ObjectSummary| WORKLOADS.contains(&&*object.kind);
     let newest =
         conversation.earlier.iter().rev().find(|exchange| refer::subjects(exchange).iter().any(is_workload))?;
-    let names = read(&newest.said, &Lexicon::of(conversation)).names;
+    let subjects = refer::subjects(newest);
+    let fits = |name: &String| {
+        subjects.iter().any(|object| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
+    };
+    // "How does cart differ between the two?", after two lists.
+    let said = conversation
+        .earlier
+        .iter()
+        .rev()
+        .take(RECENT)
+        .map(|exchange| read(&exchange.said, &Lexicon::of(conversation)).names);
+    let names =
+        said.map(|names| names.into_iter().filter(fits).collect::<Vec<String>>()).find(|names| !names.is_empty());
+    let names = names.unwrap_or_default();
     let is_named = |object: &ObjectSummary| {
         names.iter().any(|name| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
     };
-    let mut spoken: Vec<ObjectSummary> = refer::subjects(newest).into_iter().filter(is_workload).collect();
+    let mut spoken: Vec<ObjectSummary> = subjects.iter().cloned().filter(is_workload).collect();
     if spoken.iter().any(is_named) {
         spoken.retain(is_named);
     }
@@ -146,6 +159,12 @@ fn pair(conversation: &Conversation) -> Option<Pair> {
     });
     let (one, other) = pairs.next().filter(|_| pairs.next().is_none())?;
     Some(Pair { one: current(one, conversation), other: current(other, conversation), is_focused: false })
+}
+
+/// Returns the object in a namespace of the two that the conversation was about last.
+pub(super) fn one_in(place: &str, conversation: &Conversation) -> Option<ObjectSummary> {
+    let pair = pair(conversation)?;
+    [pair.one, pair.other].into_iter().find(|object| object.namespace == place)
 }
 
 /// Returns an object with its values as the cluster or the newest answer shows them.
@@ -302,7 +321,12 @@ fn updated_to_newer(reading: &Reading, conversation: &Conversation) -> Option<Co
         return None;
     }
     let is_place = |name: &String| conversation.namespaces.contains(name);
-    let names = reading.names.iter().filter(|name| !is_place(name)).cloned().collect();
+    let mut names: Vec<String> = reading.names.iter().filter(|name| !is_place(name)).cloned().collect();
+    if names.is_empty()
+        && let Some(pair) = pair(conversation)
+    {
+        names.push(pair.one.name);
+    }
     let question = Reading { names, words: vec!["newer".to_owned()], ..Reading::default() };
     let (source, target) = refer::by_version(&conversation.earlier, &question)?;
     let (source, target) = (current(&source, conversation), current(&target, conversation));

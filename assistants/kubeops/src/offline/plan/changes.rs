@@ -202,6 +202,7 @@ impl Planner<'_> {
             names: reading.names.iter().filter(|name| *name != other).cloned().collect(),
             namespace: reading.namespace.clone().filter(|namespace| namespace != other),
             words: words[..at].to_vec(),
+            kind: reading.kind.clone().filter(|_| named == *other),
             ..reading.clone()
         };
         let kind = without.kind.as_deref();
@@ -222,6 +223,9 @@ impl Planner<'_> {
             is_meant && object.replicas.is_some()
         })?;
         let count = u32::try_from(replicas.replicas?).ok()?;
+        if !is_place && name == named {
+            return None;
+        }
         let names = if is_place || !without.names.is_empty() { vec![name] } else { without.names.clone() };
         let pronoun = names.is_empty();
         Some(Reading {

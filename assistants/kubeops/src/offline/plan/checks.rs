@@ -5,14 +5,17 @@ use threadkeep::agent::ApprovalState;
 
 use crate::cluster::ObjectSummary;
 use crate::command::Verb;
-use crate::conversation::{Conversation, Exchange};
+use crate::conversation::{Conversation, Exchange, Requested};
+use crate::offline::answers;
 use crate::offline::refer;
 use crate::offline::words::{Act, Lexicon, Reading, read};
 
 /// The maximum number of words of a question about a change that names nothing.
 const MAX_WORDS_OF_CHECK: usize = 6;
+/// How many exchanges before the newest change count for "both" and "all".
+const MAX_EARLIER: usize = 2;
 /// Words of which such a question consists.
-const CHECKS: [&str; 78] = [
+const CHECKS: [&str; 89] = [
     "is",
     "are",
     "was",
@@ -91,6 +94,17 @@ const CHECKS: [&str; 78] = [
     "somebody",
     "accepted",
     "rejected",
+    "those",
+    "two",
+    "three",
+    "of",
+    "for",
+    "to",
+    "roll",
+    "be",
+    "been",
+    "any",
+    "out",
 ];
 /// Those of them that say what is asked.
 const STATES: [&str; 44] = [
@@ -175,6 +189,25 @@ pub(super) fn asks_for_outcome(reading: &Reading, conversation: &Conversation) -
         && words.iter().any(|word| STATES.contains(&&**word) || names_change(word))
 }
 
+/// "Both live?", "have those two restarts happened?": returns what became of the last changes, if not all of them were carried out.
+pub(super) fn fates_of_several(reading: &Reading, conversation: &Conversation) -> Option<String> {
+    let several = reading.has_any(&["both", "all", "they", "them", "those", "these", "two", "three"]);
+    let newest = last_changed(conversation).filter(|_| several)?;
+    let at = conversation.earlier.iter().position(|exchange| std::ptr::eq(exchange, newest))?;
+    let mut changes: Vec<&Requested> = newest.requested.iter().rev().collect();
+    // One request each, directly one after the other.
+    for exchange in conversation.earlier[..at].iter().rev().take(MAX_EARLIER) {
+        let is_alike = |requested: &Requested| requested.command.verb == newest.requested[0].command.verb;
+        if exchange.requested.is_empty() || !exchange.requested.iter().all(is_alike) {
+            break;
+        }
+        changes.extend(exchange.requested.iter().rev());
+    }
+    let is_done = changes.iter().all(|requested| requested.state == ApprovalState::Done);
+    let lines: Vec<String> = changes.iter().rev().map(|requested| answers::line_of_history(requested)).collect();
+    (changes.len() > 1 && !is_done).then(|| lines.join("\n"))
+}
+
 /// Returns the newest exchange that requested changes, if the exchanges after it only checked them.
 pub(super) fn last_changed(conversation: &Conversation) -> Option<&Exchange> {
     let at = conversation.earlier.iter().rposition(|exchange| !exchange.requested.is_empty())?;
@@ -209,7 +242,6 @@ fn is_check(exchange: &Exchange, changed: &Exchange, conversation: &Conversation
 mod tests {
     use super::*;
     use crate::command::Command;
-    use crate::conversation::Requested;
 
     #[test]
     fn a_short_question_after_a_change_asks_what_came_of_it() {

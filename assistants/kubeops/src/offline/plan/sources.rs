@@ -7,6 +7,7 @@ use crate::kinds::Kind;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::{Description, Lexicon, Reading, descriptions, read};
 
+use super::alike::one_in;
 use super::images::is_same_program;
 use super::{Next, next_step};
 
@@ -106,6 +107,11 @@ fn source_place(reading: &Reading, lexicon: &Lexicon) -> Option<Source> {
     if let Some(found) = shown.and_then(|three| place(&three[1])) {
         return Some(Source::Place(found));
     }
+    // "Give web the image prod has".
+    let runs = words.windows(3).find(|three| is_image(&three[0]) && ends.contains(&&*three[2]));
+    if let Some(found) = runs.and_then(|three| place(&three[1])) {
+        return Some(Source::Place(found));
+    }
     if let Some(at) = words.iter().position(|word| word == "as").filter(|_| reading.has("same")) {
         return words[at + 1..].iter().find(|word| *word != "the" && *word != "in").and_then(place).map(Source::Place);
     }
@@ -150,7 +156,8 @@ fn target(
                     .find(|other| other.kind == object.kind && other.name == object.name && other.namespace == *place);
                 Found::of(twin.cloned().into_iter().collect())
             }
-            (found, _) => found,
+            (Found::One(object), _) => Found::One(object),
+            (found, place) => place.and_then(|place| one_in(place, conversation)).map_or(found, Found::One),
         },
         ([], _) => return None,
     };

@@ -210,7 +210,8 @@ fn has_open_end(words: &Words<'_>, start: usize, at: usize, found: &Description,
             let ends = words.ends_clause(at - 1)
                 || matches!(
                     next,
-                    "to" | "in"
+                    "" | "to"
+                        | "in"
                         | "on"
                         | "of"
                         | "from"

@@ -31,7 +31,7 @@ use crate::conversation::{Conversation, Step};
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Pick, Reading, chained_program, read, without_remark, without_ruled_out};
+use super::words::{Act, Lexicon, Pick, Reading, chained_program, number_of, read, without_remark, without_ruled_out};
 use again::{another_number, another_place, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
 use corrections::amended;
@@ -106,7 +106,12 @@ fn amendment(message: &str, conversation: &Conversation) -> Option<Vec<Command>>
     let is_elsewhere = newest.is_some_and(|newest| {
         whole.namespace.as_ref().is_some_and(|place| newest.command.namespace.as_ref() != Some(place))
     });
-    if adds && !whole.corrects_in_words() && (whole.pick.is_some() || is_elsewhere) {
+    // "Second to 3", after "first one to 2": in addition, too.
+    let is_next = whole.pick.is_some_and(|pick| matches!(pick, Pick::At(_) | Pick::Last)) && whole.amount().is_some();
+    let counts_on = whole.pick.is_some() && whole.words.iter().any(|word| number_of(word).is_some());
+    if (adds && (whole.pick.is_some() || is_elsewhere) || is_next || counts_on && whole.state.is_none())
+        && !whole.corrects_in_words()
+    {
         return None;
     }
     let is_bare = newest.is_some_and(|requested| corrections::is_bare_value(&whole, conversation, requested));
@@ -168,7 +173,8 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     if let Some(answer) = approvals::about_approvals(&whole, conversation) {
         return answer;
     }
-    if whole.act.is_none_or(|act| act == Act::Outcome) && checks::asks_for_outcome(&whole, conversation) {
+    let may_check = whole.act.is_none_or(|act| matches!(act, Act::Outcome | Act::History | Act::Repeat | Act::Spoken));
+    if may_check && checks::asks_for_outcome(&whole, conversation) {
         if let Some(text) = checks::fates_of_several(&whole, conversation) {
             return reply(text);
         }
@@ -490,7 +496,7 @@ impl Planner<'_> {
 
     fn of_act(&self, act: Act) -> Next {
         if act == Act::Compare
-            && self.reading.has("which")
+            && self.reading.has_any(&["which", "who"])
             && self.reading.namespace.is_none()
             && let Some(text) = self.which_version()
         {

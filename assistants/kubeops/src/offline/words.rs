@@ -256,6 +256,7 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     reading.pronoun |=
         matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain)) && reading.has("there");
     reading.read_state();
+    reading.leave_number_to_state();
     reading.read_names(&originals, &used, lexicon);
     reading.read_known_namespace(lexicon);
     reading.complete_versions();

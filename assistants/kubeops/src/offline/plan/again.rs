@@ -87,7 +87,13 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
         !conversation.withdrawn.is_empty() || is_void && (reading.has_any(&["meant", "mean", "wanted"]) || is_next);
     let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
-    let has_verb = reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
+    // "Same label on web" names the change before it.
+    let is_noun = ["same label", "same annotation", "same restart", "same image", "same limit", "same scale"]
+        .iter()
+        .any(|phrase| reading.says(phrase))
+        && reading.verb.is_none_or(|verb| verb == command.verb);
+    let has_verb = !is_noun
+        && reading.verb.is_some_and(|verb| verb != Verb::Get || !reading.is_implied && reading.words.len() > 5);
     if !(adds && !looked_elsewhere || corrects || continues)
         || is_other
         || has_verb

@@ -161,6 +161,16 @@ fn pair(conversation: &Conversation) -> Option<Pair> {
     Some(Pair { one: current(one, conversation), other: current(other, conversation), is_focused: false })
 }
 
+/// Returns the workload that was spoken of last, and the one of the same kind and name in a namespace.
+fn pair_in(place: &str, conversation: &Conversation) -> Option<Pair> {
+    let Found::One(one) = refer::focus(conversation, Verb::SetImage, None, None) else { return None };
+    let is_twin = |object: &&ObjectSummary| {
+        object.kind == one.kind && object.name == one.name && object.namespace == place && one.namespace != place
+    };
+    let other = conversation.mentioned.iter().flatten().find(is_twin)?;
+    Some(Pair { one: current(&one, conversation), other: other.clone(), is_focused: true })
+}
+
 /// Returns the object in a namespace of the two that the conversation was about last.
 pub(super) fn one_in(place: &str, conversation: &Conversation) -> Option<ObjectSummary> {
     let pair = pair(conversation)?;
@@ -191,13 +201,14 @@ pub(super) fn made_alike(reading: &Reading, conversation: &Conversation) -> Opti
         && (!reading.asks() || reading.asks_politely())
         && !reading.forbids()
         && !reading.has_condition();
-    if !is_open || !reading.has_any(&MOVES) {
+    let is_reversed = REVERSED.iter().any(|phrase| reading.says(phrase));
+    if !is_open || !reading.has_any(&MOVES) && !is_reversed {
         return None;
     }
     if let Some(command) = updated_to_newer(reading, conversation) {
         return Some(Next::Run(vec![command]));
     }
-    let pair = pair(conversation)?;
+    let pair = pair(conversation).or_else(|| pair_in(reading.namespace.as_deref()?, conversation))?;
     let fits_pair = |name: &String| {
         crate::cluster::likeness(&pair.one.name, name).is_some_and(|fit| fit < 3)
             || [&pair.one, &pair.other].iter().any(|object| object.namespace == *name)
@@ -206,7 +217,7 @@ pub(super) fn made_alike(reading: &Reading, conversation: &Conversation) -> Opti
     if !reading.names.iter().all(fits_pair) || !is_of_kind {
         return None;
     }
-    if REVERSED.iter().any(|phrase| reading.says(phrase)) {
+    if is_reversed {
         return reversed(&pair, conversation);
     }
     let (target, source) = target_and_source(reading, &pair, conversation)?;
@@ -249,13 +260,33 @@ fn target_and_source<'a>(
         near.is_some_and(|near| matches!(before[near], "as" | "like" | "match" | "matches" | "from" | "of" | "with"))
     };
     let other_at = words.windows(2).position(|pair| pair == ["the", "other"]).map(|at| at + 1);
-    let refers = ends("to that")
+    // "Make it the same in staging".
+    let same_in = words
+        .windows(3)
+        .any(|three| three[0] == "the" && three[1] == "same" && matches!(three[2], "in" | "on" | "for"));
+    let refers = same_in && reading.has("make") && reading.namespace.is_some()
+        || ends("to that")
         || ends("to the same")
         || ends("the same") && reading.has("to")
         || other_at.is_some_and(is_source)
+        || ends("as the older")
+        || ends("as the newer")
         || reading.has_any(&["match", "align", "sync"]);
     if !refers {
         return None;
+    }
+    // "Give that the same number as the older".
+    let age =
+        words.windows(3).find(|three| three[0] == "as" && three[1] == "the" && matches!(three[2], "older" | "newer"));
+    if let Some(age) = age {
+        let question = Reading { words: vec![age[2].to_owned()], ..Reading::default() };
+        let (source, _) = refer::by_version(&conversation.earlier, &question)?;
+        let is_source = |object: &ObjectSummary| object.name == source.name && object.namespace == source.namespace;
+        return match (is_source(&pair.one), is_source(&pair.other)) {
+            (true, false) => Some((&pair.other, &pair.one)),
+            (false, true) => Some((&pair.one, &pair.other)),
+            _ => None,
+        };
     }
     let place_at = |object: &ObjectSummary| {
         let by_word = words.iter().position(|word| *word == object.namespace);
@@ -305,19 +336,21 @@ fn target_and_source<'a>(
     }
 }
 
-/// "Update the older web to the newer one", "put the newer image on prod": the older of two gets the image of the newer one.
+/// "Update the older web to the newer one", "put the other on the older version": one of two gets the older or newer image.
 fn updated_to_newer(reading: &Reading, conversation: &Conversation) -> Option<Command> {
-    let newer = |before: &str| {
-        ["newer", "newest"].iter().any(|word| reading.says(&format!("{before} the {word}")))
-            && !reading.has_any(&["revision", "rollout"])
-    };
-    let names_value = newer("to")
-        || reading.words.windows(3).any(|three| {
-            three[0] == "the"
-                && matches!(&*three[1], "newer" | "newest")
-                && matches!(&*three[2], "image" | "version" | "tag" | "release")
-        });
-    if !names_value || reading.verb.is_some_and(|verb| verb == Verb::Scale) || reading.replicas.is_some() {
+    let is_age = |word: &str| matches!(word, "newer" | "newest" | "older" | "oldest");
+    let words: Vec<&str> = reading.words.iter().map(String::as_str).collect();
+    let value = (1..words.len()).find(|at| {
+        let next = words.get(at + 1).copied().unwrap_or_default();
+        let before = at.checked_sub(2).map_or("", |before| words[before]);
+        let is_value = matches!(next, "image" | "version" | "tag" | "release");
+        is_age(words[*at]) && words[at - 1] == "the" && (matches!(before, "to" | "on") || is_value)
+    });
+    let age = words[value?];
+    if reading.has_any(&["revision", "rollout", "back"])
+        || reading.verb == Some(Verb::Scale)
+        || reading.replicas.is_some()
+    {
         return None;
     }
     let is_place = |name: &String| conversation.namespaces.contains(name);
@@ -327,7 +360,7 @@ fn updated_to_newer(reading: &Reading, conversation: &Conversation) -> Option<Co
     {
         names.push(pair.one.name);
     }
-    let question = Reading { names, words: vec!["newer".to_owned()], ..Reading::default() };
+    let question = Reading { names, words: vec![age.to_owned()], ..Reading::default() };
     let (source, target) = refer::by_version(&conversation.earlier, &question)?;
     let (source, target) = (current(&source, conversation), current(&target, conversation));
     let fits_place = reading.namespace.as_ref().is_none_or(|place| *place == target.namespace);

@@ -4,7 +4,7 @@ use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Reading, Replicas};
+use crate::offline::words::{Lexicon, Reading, Replicas, read};
 
 use super::images::{inverse, named_container, with_version};
 use super::targets::Targets;
@@ -23,6 +23,11 @@ impl Planner<'_> {
                 return reply("A number of replicas cannot be negative, so I requested nothing. To how many replicas?");
             }
             return reply("To how many replicas?");
+        }
+        if verb == Verb::Scale && self.multiplies_limit() {
+            return reply(
+                "Do you mean the limit or the replicas? Please say the amount, for example 512Mi of memory. To how much?",
+            );
         }
         if verb == Verb::SetResources && self.reading.limits.is_empty() && self.reading.requests.is_empty() {
             return reply("Please say the amount, for example 512Mi of memory or 500m of CPU. To how much?");
@@ -82,7 +87,11 @@ impl Planner<'_> {
             && refer::was_deleted(self.conversation, object)
         {
             let namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());
-            return Next::Run(vec![Command { kind: Some(object.kind.clone()), namespace, ..Command::new(Verb::Get) }]);
+            let list = Command { kind: Some(object.kind.clone()), namespace, ..Command::new(Verb::Get) };
+            return match self.run_or_answer(vec![list]) {
+                Next::Reply(text) => reply(format!("{} is gone: it was deleted.\n{text}", object.name)),
+                run @ Next::Run(_) => run,
+            };
         }
         if verb == Verb::Scale
             && let Some(next) = self.read_replicas(&objects)
@@ -236,6 +245,17 @@ impl Planner<'_> {
             pick: None,
             ..without
         })
+    }
+
+    /// "Double it", after a question about a limit: not the number of replicas.
+    fn multiplies_limit(&self) -> bool {
+        let is_multiple = matches!(self.reading.replicas, Some(Replicas::Times(_) | Replicas::Half));
+        let names_replicas = self.reading.has_any(&["replicas", "copies", "instances", "scale", "pods"]);
+        let said = self.conversation.earlier.last().map(|last| read(&last.said, &Lexicon::of(self.conversation)));
+        let asked_limit = said.is_some_and(|said| {
+            said.has_any(&["limit", "limits", "memory", "mem", "ram", "cpu", "request", "requests"])
+        });
+        is_multiple && !names_replicas && asked_limit
     }
 
     /// Whether a command is about what the message names, if it names something.

@@ -8,14 +8,14 @@ use crate::command::Verb;
 use crate::conversation::{Conversation, Exchange, Requested};
 use crate::offline::answers;
 use crate::offline::refer;
-use crate::offline::words::{Act, Lexicon, Reading, read};
+use crate::offline::words::{Act, Lexicon, Reading, number_of, read};
 
 /// The maximum number of words of a question about a change that names nothing.
 const MAX_WORDS_OF_CHECK: usize = 6;
 /// How many exchanges before the newest change count for "both" and "all".
 const MAX_EARLIER: usize = 2;
 /// Words of which such a question consists.
-const CHECKS: [&str; 89] = [
+const CHECKS: [&str; 97] = [
     "is",
     "are",
     "was",
@@ -105,9 +105,17 @@ const CHECKS: [&str; 89] = [
     "been",
     "any",
     "out",
+    "which",
+    "got",
+    "come",
+    "came",
+    "sure",
+    "really",
+    "dead",
+    "everything",
 ];
 /// Those of them that say what is asked.
-const STATES: [&str; 44] = [
+const STATES: [&str; 45] = [
     "gone",
     "done",
     "ready",
@@ -152,6 +160,7 @@ const STATES: [&str; 44] = [
     "rejected",
     "restarts",
     "now",
+    "dead",
 ];
 
 /// Whether a message asks in few words what came of the change that was requested last, after which nothing else was spoken of.
@@ -176,17 +185,16 @@ pub(super) fn asks_for_outcome(reading: &Reading, conversation: &Conversation) -
     };
     let words = &reading.words;
     let asks = reading.is_question
-        || words
-            .iter()
-            .find(|word| !matches!(&***word, "ok" | "so" | "and" | "puh" | "phew"))
-            .is_some_and(|word| matches!(&**word, "is" | "are" | "was" | "were" | "has" | "have" | "did"));
+        || words.iter().find(|word| !matches!(&***word, "ok" | "so" | "and" | "puh" | "phew")).is_some_and(|word| {
+            matches!(&**word, "is" | "are" | "was" | "were" | "has" | "have" | "did" | "which" | "got")
+        });
     let is_there = words.iter().any(|word| word == "there") && !words.iter().any(|word| word == "still");
     asks && words.len() <= MAX_WORDS_OF_CHECK
         && !is_there
         && reading.names.is_empty()
         && reading.namespace.is_none()
-        && words.iter().all(|word| CHECKS.contains(&&**word) || names_change(word))
-        && words.iter().any(|word| STATES.contains(&&**word) || names_change(word))
+        && words.iter().all(|word| CHECKS.contains(&&**word) || names_change(word) || number_of(word).is_some())
+        && words.iter().any(|word| STATES.contains(&&**word) || names_change(word) || number_of(word).is_some())
 }
 
 /// "Both live?", "have those two restarts happened?": returns what became of the last changes, if not all of them were carried out.

@@ -458,7 +458,9 @@ fn corrected_object(
     {
         return refer::related(conversation, &requested.command, kind).map(Some);
     }
-    for name in reading.names.iter().filter(|name| !conversation.namespaces.contains(name)) {
+    // "Leave payments, the atlas one".
+    let is_left = |name: &String| requested.command.name.as_ref() == Some(name) && reading.names.len() > 1;
+    for name in reading.names.iter().filter(|name| !conversation.namespaces.contains(name) && !is_left(name)) {
         let looks_like_name = name.contains('-') || name.chars().any(|c| c.is_ascii_digit());
         match refer::known(conversation, name, requested.command.verb, reading) {
             Found::One(object) if named.is_none() => named = Some(object),

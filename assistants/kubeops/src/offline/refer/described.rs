@@ -70,7 +70,8 @@ pub(in crate::offline) fn described(
             return Found::One(twin);
         }
         let list = without_owner(unique(listed(exchange)), description.kind.is_some());
-        if list.len() < 2 || !is_list_of(&list, description) {
+        let is_counted = description.count.is_none_or(|count| list.len() == count);
+        if list.len() < 2 || !is_counted || !is_list_of(&list, description) {
             continue;
         }
         let list = list.into_iter().map(|object| completed(conversation, object)).collect();

@@ -292,6 +292,14 @@ fn narrowed(
         }
     }
     let question = read(&exchange.said, &Lexicon::of(conversation));
+    // "Compare web in staging and production", answered by the lists of both.
+    let is_named = |object: &&ObjectSummary| {
+        question.names.iter().any(|name| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
+    };
+    let named: Vec<ObjectSummary> = objects.iter().filter(is_named).cloned().collect();
+    if exchange.offered.is_empty() && !named.is_empty() && named.len() < objects.len() && !question.names.is_empty() {
+        return named;
+    }
     // "Which deployment has the fewest replicas?"
     if let Some(state) = question.state.filter(|state| state.is_superlative()) {
         let found = state.filter(&objects);

@@ -203,7 +203,7 @@ impl Reading {
                 "behind",
                 "outdated",
             ])
-            || (self.has("which") || self.is_question && self.namespace.is_some())
+            || (self.has_any(&["which", "who"]) || self.is_question && self.namespace.is_some())
                 && self.has_any(&["newer", "older", "ahead"])
                 && self.names.len() <= usize::from(self.has("which"))
         {
@@ -270,6 +270,7 @@ impl Reading {
                     "whats wrong with it",
                     "what is wrong with it",
                     "why though",
+                    "why tho",
                     "but why",
                     "why exactly",
                     "why does it",

@@ -35,6 +35,13 @@ impl Reading {
         {
             (self.verb, self.replicas) = (Some(Verb::Scale), Some(Replicas::Same(step)));
         }
+        // "Back to the old number".
+        let returns = self.says("back to the")
+            && self.has_any(&["old", "previous", "original", "earlier", "first"])
+            && self.has_any(&NUMBERS);
+        if returns && is_plain && (is_weak || self.verb == Some(Verb::RolloutUndo)) {
+            (self.verb, self.replicas) = (Some(Verb::Scale), Some(Replicas::Before));
+        }
         let names_before = self.has_any(&["back", "before", "original", "originally", "initially"])
             || self.has_any(&["previous", "old", "earlier"]) && self.has_any(&NUMBERS);
         if self.verb == Some(Verb::Scale) && self.replicas.is_none() && self.amount().is_none() && names_before {

@@ -39,6 +39,8 @@ pub(in crate::offline) struct Description {
     pub(in crate::offline) age: Option<Age>,
     /// Whether its number of replicas is compared: "the smaller one".
     pub(in crate::offline) is_sized: bool,
+    /// How many objects it is chosen from: "the smaller of the two".
+    pub(in crate::offline) count: Option<usize>,
     /// "The one I wanted to scale": the words of what was asked for.
     pub(in crate::offline) asked_for: Option<String>,
     /// "The one that isn't": the opposite of what was asked before.
@@ -461,7 +463,15 @@ fn place_or_list(words: &Words<'_>, start: usize, found: &mut Description, lexic
     // "The older of the two".
     if words.word(start) == "of" {
         let is_count = matches!(word, "two" | "three" | "those" | "them" | "these" | "both");
-        return if is_count && words.word(start + 1) != "that" { at + 1 } else { start };
+        if !is_count || words.word(start + 1) == "that" {
+            return start;
+        }
+        found.count = match word {
+            "two" | "both" => Some(2),
+            "three" => Some(3),
+            _ => None,
+        };
+        return at + 1;
     }
     if let Some(end) = version(words, start + 1, found).filter(|_| matches!(words.word(start), "on" | "at")) {
         return end;
@@ -530,6 +540,11 @@ fn clause(words: &Words<'_>, start: usize, end: usize, found: &mut Description, 
         | ["thats" | "whos", "not"]
         | ["that" | "which" | "who", "is" | "does", "not"] => {
             found.is_opposite = true;
+            return end;
+        }
+        // "The one without -deployment at the end".
+        ["without", word, "at" | "in", "the", "end" | "name"] if word.len() > 2 => {
+            found.without.push(word.trim_start_matches('-').to_owned());
             return end;
         }
         ["thats" | "whos", "not", "a" | "an", word] | ["that" | "which", "isnt", "a" | "an", word]

@@ -251,9 +251,19 @@ impl Reading {
             self.pick = Some(Pick::Done(verb));
         }
         // "Logs of the new one": the pod that replaced another one.
-        let is_fresh = ["new one", "new pod", "newest one", "newest pod", "fresh one", "fresh pod", "replacement"]
-            .iter()
-            .any(|phrase| self.says(&format!("the {phrase}")));
+        let is_fresh = [
+            "newcomer",
+            "new ones",
+            "new one",
+            "new pod",
+            "newest one",
+            "newest pod",
+            "fresh one",
+            "fresh pod",
+            "replacement",
+        ]
+        .iter()
+        .any(|phrase| self.says(&format!("the {phrase}")) && (phrase != &"new ones" || self.has("name")));
         let is_order =
             matches!(self.verb, Some(Verb::Describe | Verb::Logs | Verb::Events | Verb::Delete | Verb::Exec));
         let asks_name = self.has_any(&["name", "called"]) && (self.asks() || self.is_question);

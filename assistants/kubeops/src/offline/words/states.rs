@@ -24,6 +24,8 @@ pub(in crate::offline) enum State {
     MoreRestarts(u64),
     /// Has this many replicas.
     Replicas(u64),
+    /// Has more replicas than this.
+    MoreReplicas(u64),
     /// Has this many restarts or replicas: "the one with 12".
     Count(u64),
     /// Restarted most often.
@@ -141,6 +143,7 @@ impl State {
             Self::Restarted(times) => select(&|object| object.restarts == Some(times)),
             Self::MoreRestarts(times) => select(&|object| object.restarts.is_some_and(|own| own > times)),
             Self::Replicas(count) => select(&|object| object.replicas == Some(count)),
+            Self::MoreReplicas(count) => select(&|object| object.replicas.is_some_and(|own| own > count)),
             Self::Count(count) => {
                 let restarted = Self::Restarted(count).filter(objects);
                 if restarted.is_empty() { Self::Replicas(count).filter(objects) } else { restarted }
@@ -208,6 +211,18 @@ impl Reading {
         {
             (found, is_several) = (number_of(self.word(at - 1)).map(|count| State::Replicas(count.into())), false);
         }
+        // "Which of those have more than one replica?"
+        if found.is_none()
+            && self.has("which")
+            && let Some(at) = (3..self.words.len()).find(|at| {
+                matches!(self.word(*at), "replica" | "replicas")
+                    && self.word(at - 2) == "than"
+                    && self.word(at - 3) == "more"
+            })
+        {
+            let count = number_of(self.word(at - 1));
+            (found, is_several) = (count.map(|count| State::MoreReplicas(count.into())), true);
+        }
         // "Which pods in sensors restarted more than 5 times?"
         if found.is_none()
             && self.has("which")
@@ -233,13 +248,32 @@ impl Reading {
         }
     }
 
+    /// "Plus the one with two replicas": the number says which object is meant, and is no number that is wanted.
+    pub(super) fn leave_number_to_state(&mut self) {
+        let Some(State::Replicas(count) | State::Count(count) | State::MoreReplicas(count)) = self.state else {
+            return;
+        };
+        let is_stated = matches!(self.replicas, Some(super::Replicas::To(number)) if u64::from(number) == count);
+        let numbers = self.words.iter().filter(|word| *word != "one" && number_of(word).is_some()).count();
+        if !is_stated || numbers > 1 {
+            return;
+        }
+        self.replicas = None;
+        let names_scale = self.words.iter().any(|word| word.starts_with("scal") || word == "resize");
+        self.verb = self.verb.filter(|verb| *verb != crate::command::Verb::Scale || names_scale);
+    }
+
     /// Returns the state that a clause from a word on says of "the one" before it: "that keeps crashing", "with three replicas".
     fn relative_clause(&self, start: usize, state_at: &dyn Fn(usize) -> Option<State>) -> Option<State> {
         let end = (start + 7).min(self.words.len());
         let any = |fits: &dyn Fn(&str) -> bool| (start..end).any(|at| fits(self.word(at)));
         let restarts = any(&|word| word.starts_with("restart"));
-        let replicas = any(&|word| matches!(word, "replica" | "replicas" | "copies" | "instances"));
-        let number = (start + 1..end).find_map(|at| number_of(self.word(at)).filter(|_| self.word(at) != "one"));
+        let replicas = any(&|word| matches!(word, "replica" | "replicas" | "copies" | "copy" | "instances"));
+        let is_replica = |at: usize| matches!(self.word(at), "replica" | "copy" | "instance");
+        let number = (start + 1..end).find_map(|at| match self.word(at) {
+            "single" | "one" => is_replica(at + 1).then_some(1),
+            word => number_of(word),
+        });
         let is_negated = any(&|word| {
             matches!(word, "never" | "not" | "no" | "without" | "isnt" | "arent" | "doesnt" | "wont" | "cant" | "hasnt")
         });

@@ -182,13 +182,25 @@ async fn references_of_the_fifth_set_pass() {
 /// shorter and about more kinds than those of the sets before it: nodes, ages, numbers of pods, and requests that wait.
 #[tokio::test]
 async fn references_of_the_sixth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-6.json"), least_percent: 72 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-6.json"), least_percent: 78 })).await;
 }
 
 /// S4.42: 139 of 229 references (202 of 306 turns) were right at the first run, with 6 wrong requests, which are fixed.
 #[tokio::test]
 async fn references_of_the_seventh_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-7.json"), least_percent: 70 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-7.json"), least_percent: 80 })).await;
+}
+
+/// S4.42: 221 of 298 turns were right at the first run.
+#[tokio::test]
+async fn references_of_the_eighth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/references-8.json"), least_percent: 99 })).await;
+}
+
+/// S4.42: 252 of 304 turns were right at the first run, with 6 wrong requests, which are fixed.
+#[tokio::test]
+async fn references_of_the_ninth_set_pass() {
+    Box::pin(check(&Set { text: include_str!("sets/references-9.json"), least_percent: 95 })).await;
 }
 
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.

@@ -31,10 +31,11 @@ use crate::conversation::{Conversation, Step};
 use super::answers;
 use super::refer::{self, Found};
 use super::withdraw;
-use super::words::{Act, Lexicon, Pick, Reading, chained_program, number_of, read, without_remark, without_ruled_out};
+use super::words::{Act, Lexicon, Pick, Reading, chained_program, read, without_remark, without_ruled_out};
 use again::{another_number, another_place, another_value, completed, repeated, repeats_what_was_refused};
 use conditions::{conditional, same_condition};
-use corrections::amended;
+use corrections::amendment;
+pub(super) use corrections::amends;
 use requests::{LATER, change_and_look, is_several_requests, read_request, several};
 use rewording::{
     described_if_needed, of_listed_kind, with_everything_listed, with_image_spoken_of, with_kind_of_name,
@@ -88,35 +89,6 @@ fn prepared(message: &str, conversation: &Conversation) -> Option<String> {
     let without = without_ruled_out(message, &lexicon).or_else(|| without_remark(message, &lexicon));
     let kept = without.as_deref().unwrap_or(message);
     sources::with_image(kept, conversation).or_else(|| descriptions::with_names(kept, conversation)).or(without)
-}
-
-/// Whether a message changes the newest request.
-pub(super) fn amends(message: &str, conversation: &Conversation) -> bool {
-    let named = descriptions::with_names(message, conversation);
-    amendment(named.as_deref().unwrap_or(message), conversation).is_some()
-}
-
-/// Returns the newest request as a message changes it. "Wrong ns. Blue" says so in two sentences.
-fn amendment(message: &str, conversation: &Conversation) -> Option<Vec<Command>> {
-    let lexicon = Lexicon::of(conversation);
-    let whole = read(message, &lexicon);
-    let newest = conversation.earlier.last().and_then(|last| last.requested.first());
-    // "And blue to 2", "and take the first down to 3": in addition.
-    let adds = whole.words.first().is_some_and(|word| matches!(&**word, "and" | "also" | "plus"));
-    let is_elsewhere = newest.is_some_and(|newest| {
-        whole.namespace.as_ref().is_some_and(|place| newest.command.namespace.as_ref() != Some(place))
-    });
-    // "Second to 3", after "first one to 2": in addition, too.
-    let is_next = whole.pick.is_some_and(|pick| matches!(pick, Pick::At(_) | Pick::Last)) && whole.amount().is_some();
-    let counts_on = whole.pick.is_some() && whole.words.iter().any(|word| number_of(word).is_some());
-    if (adds && (whole.pick.is_some() || is_elsewhere) || is_next || counts_on && whole.state.is_none())
-        && !whole.corrects_in_words()
-    {
-        return None;
-    }
-    let is_bare = newest.is_some_and(|requested| corrections::is_bare_value(&whole, conversation, requested));
-    let by_request = amended(&read_request(message, &lexicon), conversation);
-    by_request.or_else(|| amended(&whole, conversation).filter(|_| is_bare))
 }
 
 /// Returns the changes that a message asks for. For a change whose value has to be read first, only the object is known.
@@ -266,6 +238,10 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
     let planner = Planner { conversation, reading };
+    let nothing = planner.no_other_one().or_else(|| planner.gone_one()).or_else(|| planner.nothing_described(message));
+    if let Some(answer) = nothing.map(reply).or_else(|| planner.twin_elsewhere()) {
+        return answer;
+    }
     match planner.wanted() {
         Next::Run(commands) => planner.run_or_answer(commands),
         Next::Reply(text) if planner.is_no_answer(&text) => planner.look().unwrap_or(Next::Reply(text)),
@@ -562,57 +538,5 @@ impl Planner<'_> {
             Act::Align => self.align(),
             Act::Why => self.why(),
         }
-    }
-
-    fn without_verb(&self) -> Next {
-        let reading = &self.reading;
-        if let Some(next) = self.logs_again() {
-            return next;
-        }
-        if let Some(requested) = answers::pending(self.conversation) {
-            let kind = requested.command.kind.as_deref();
-            let is_same = reading.kind.as_deref().is_some_and(|own| Some(own) == kind)
-                || reading.names.iter().any(|name| requested.command.name.as_ref() == Some(name));
-            if is_same {
-                return reply(answers::waiting(requested));
-            }
-        }
-        if let Some(text) = self.unknown_subject() {
-            return reply(text);
-        }
-        if let Some(text) = self.continued_comparison() {
-            return reply(text);
-        }
-        if let Some(verb) = self.continued_verb() {
-            return self.of_verb(verb);
-        }
-        // "What's the image on the one with 4 replicas?"
-        if reading.state.is_some() && reading.asks() {
-            return self.of_verb(Verb::Get);
-        }
-        // "Why is the first one failing?", and then "and the second?"
-        if reading.pick.is_some() && self.continues_diagnosis() {
-            return self.diagnose();
-        }
-        if (reading.pick.is_some() || self.names_in_full())
-            && let Some(verb) = self.continued_pick()
-        {
-            return self.of_verb(verb);
-        }
-        // "The pods of checkout".
-        if reading.pick.is_none() && reading.is_plural && reading.names.len() == 1 {
-            return self.of_verb(Verb::Get);
-        }
-        if reading.pick.is_some() || (reading.kind.is_some() && !reading.names.is_empty()) {
-            return self.of_verb(Verb::Describe);
-        }
-        if reading.kind.is_some() && reading.is_plural || self.asks_for_namespace() {
-            return self.of_verb(Verb::Get);
-        }
-        let is_known = |name: &String| refer::known(self.conversation, name, Verb::Describe, reading) != Found::None;
-        if reading.words.len() <= 6 && reading.names.iter().any(is_known) {
-            return self.of_verb(Verb::Describe);
-        }
-        reply(answers::NOT_UNDERSTOOD)
     }
 }

@@ -171,7 +171,7 @@ fn prefer_workloads(objects: Vec<ObjectSummary>, verb: Verb, reading: &Reading) 
 }
 
 /// Completes an object from a question with what earlier answers showed of it.
-fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
+pub(super) fn completed(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
     completed_from(
         conversation.earlier.iter().rev().flat_map(shown_objects).chain(conversation.mentioned.iter().flatten()),
         object,

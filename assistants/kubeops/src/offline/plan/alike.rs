@@ -70,9 +70,6 @@ impl Value {
             "downgrade",
             "update",
             "bump",
-            "newer",
-            "older",
-            "outdated",
         ]);
         let is_number =
             reading.has_any(&["replicas", "replica", "count", "number", "scale", "size", "copies", "instances"])
@@ -81,6 +78,7 @@ impl Value {
         match (is_image, is_number) {
             (true, false) => Some(Self::Image),
             (false, true) => Some(Self::Replicas),
+            (false, false) if reading.has_any(&["newer", "older", "outdated"]) => Some(Self::Image),
             _ => None,
         }
     }
@@ -144,6 +142,11 @@ fn pair(conversation: &Conversation) -> Option<Pair> {
     if let [only] = &spoken[..] {
         let all = twins(conversation, only);
         let [one, other] = &all[..] else { return None };
+        // "Which of the two has the newer image?", answered in words: the one that the answer named was spoken of last.
+        let is_other = |object: &ObjectSummary| object.name == other.name && object.namespace == other.namespace;
+        let is_named_last =
+            matches!(refer::focus(conversation, Verb::SetImage, None, None), Found::One(focus) if is_other(&focus));
+        let (one, other) = if is_named_last { (other, one) } else { (one, other) };
         return Some(Pair { one: current(one, conversation), other: current(other, conversation), is_focused: true });
     }
     let mut pairs = spoken.iter().enumerate().filter_map(|(at, one)| {
@@ -517,5 +520,64 @@ pub(super) fn left_open(reading: &Reading, conversation: &Conversation) -> Optio
     match &newest[..] {
         [_] => pair(conversation).map(|pair| vec![pair.one, pair.other]),
         _ => Some(newest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::Outcome;
+
+    fn web(namespace: &str, replicas: u64, image: &str) -> ObjectSummary {
+        ObjectSummary {
+            kind: "deployments".to_owned(),
+            name: "web".to_owned(),
+            namespace: namespace.to_owned(),
+            replicas: Some(replicas),
+            image: image.to_owned(),
+            ..ObjectSummary::default()
+        }
+    }
+
+    fn shown(said: &str, objects: Vec<ObjectSummary>) -> Exchange {
+        let steps = objects.into_iter().map(|object| {
+            let command = Command::new(Verb::Get).on(&object.kind, &object.name, Some(&object.namespace));
+            let outcome = Outcome { command: command.clone(), text: String::new(), objects: vec![object] };
+            Step { command, outcome: Some(outcome), error: None }
+        });
+        Exchange { said: said.to_owned(), steps: steps.collect(), ..Exchange::default() }
+    }
+
+    fn conversation(earlier: Vec<Exchange>) -> Conversation {
+        Conversation {
+            earlier,
+            namespaces: vec!["blue".to_owned(), "green".to_owned()],
+            mentioned: Some(Vec::new()),
+            ..Conversation::default()
+        }
+    }
+
+    fn change(message: &str, conversation: &Conversation) -> Option<String> {
+        match made_alike(&read(message, &Lexicon::of(conversation)), conversation)? {
+            Next::Run(commands) => Some(commands.iter().map(Command::line).collect::<Vec<String>>().join("; ")),
+            Next::Reply(_) => None,
+        }
+    }
+
+    #[test]
+    fn one_of_two_gets_the_value_of_the_other() {
+        let (blue, green) = (web("blue", 2, "web:1.9"), web("green", 4, "web:1.8"));
+        let counted = conversation(vec![shown("web replicas: blue vs green?", vec![blue.clone(), green.clone()])]);
+        let scale = Some("kubectl scale deployment web --replicas=4 -n blue".to_owned());
+        assert_eq!(change("make blue match the other", &counted), scale);
+        assert_eq!(change("make it match the other", &counted), None);
+        let seen = conversation(vec![shown("image of web in blue", vec![blue]), shown("and in green?", vec![green])]);
+        let newer = |message: &str| change(message, &seen).is_some_and(|line| line.contains("web:1.9 -n green"));
+        assert!(newer("put it on the same tag as the other"));
+        assert!(newer("update the older one to the newer one"));
+        assert!(change("downgrade blue to that", &seen).is_some_and(|line| line.contains("web:1.8 -n blue")));
+        for message in ["put it on web:2.0", "did you make it match the other?", "restart the other"] {
+            assert_eq!(change(message, &seen), None, "{message}");
+        }
     }
 }

@@ -4,13 +4,69 @@ use threadkeep::agent::ApprovalState;
 
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
-use crate::offline::refer;
-use crate::offline::words::{Lexicon, read};
+use crate::kinds::{Kind, kind_word};
+use crate::offline::answers;
+use crate::offline::refer::{self, Found};
+use crate::offline::words::{Lexicon, descriptions, is_ordinary, read};
 
 use super::checks::last_changed;
-use super::{Next, Planner};
+use super::{Next, Planner, reply};
 
 impl Planner<'_> {
+    /// Answers a message that has no verb.
+    pub(super) fn without_verb(&self) -> Next {
+        let reading = &self.reading;
+        if let Some(next) = self.logs_again() {
+            return next;
+        }
+        if let Some(requested) = answers::pending(self.conversation) {
+            let kind = requested.command.kind.as_deref();
+            let is_same = reading.kind.as_deref().is_some_and(|own| Some(own) == kind)
+                || reading.names.iter().any(|name| requested.command.name.as_ref() == Some(name));
+            let is_elsewhere = reading.namespace.is_some() && reading.namespace != requested.command.namespace;
+            if is_same && !is_elsewhere {
+                return reply(answers::waiting(requested));
+            }
+        }
+        if let Some(text) = self.unknown_subject() {
+            return reply(text);
+        }
+        if let Some(text) = self.continued_comparison() {
+            return reply(text);
+        }
+        if let Some(verb) = self.continued_verb() {
+            return self.of_verb(verb);
+        }
+        // "What's the image on the one with 4 replicas?"
+        if reading.state.is_some() && reading.asks() {
+            return self.of_verb(Verb::Get);
+        }
+        // "Why is the first one failing?", and then "and the second?"
+        if reading.pick.is_some() && self.continues_diagnosis() {
+            return self.diagnose();
+        }
+        if (reading.pick.is_some() || self.names_in_full())
+            && let Some(verb) = self.continued_pick()
+        {
+            return self.of_verb(verb);
+        }
+        // "The pods of checkout".
+        if reading.pick.is_none() && reading.is_plural && reading.names.len() == 1 {
+            return self.of_verb(Verb::Get);
+        }
+        if reading.pick.is_some() || (reading.kind.is_some() && !reading.names.is_empty()) {
+            return self.of_verb(Verb::Describe);
+        }
+        if reading.kind.is_some() && reading.is_plural || self.asks_for_namespace() {
+            return self.of_verb(Verb::Get);
+        }
+        let is_known = |name: &String| refer::known(self.conversation, name, Verb::Describe, reading) != Found::None;
+        if reading.words.len() <= 6 && reading.names.iter().any(is_known) {
+            return self.of_verb(Verb::Describe);
+        }
+        reply(answers::NOT_UNDERSTOOD)
+    }
+
     /// "Which of them is behind?"
     pub(super) fn which_version(&self) -> Option<String> {
         let (meant, other) = refer::by_version(&self.conversation.earlier, &self.reading)?;
@@ -23,6 +79,77 @@ impl Planner<'_> {
             place(&other),
             other.image
         ))
+    }
+
+    /// "Is there another one, for redis?", after a list of secrets: no object of another kind is meant.
+    pub(super) fn no_other_one(&self) -> Option<String> {
+        let reading = &self.reading;
+        let asks = ["another one", "a second one", "there one"].iter().any(|phrase| reading.says(phrase));
+        let [name] = &reading.names[..] else { return None };
+        let is_read =
+            reading.verb.is_none_or(|verb| verb == Verb::Get) && reading.kind.is_none() && reading.pick.is_none();
+        if !asks || !is_read || !(reading.is_question || reading.asks()) {
+            return None;
+        }
+        let listed =
+            self.conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty())?;
+        let kind = listed[0].kind.clone();
+        let lexicon = Lexicon::of(self.conversation);
+        let shown = self.conversation.earlier.iter().flat_map(refer::shown_objects);
+        let mut all = shown.chain(self.conversation.mentioned.iter().flatten()).filter(|object| object.kind == kind);
+        let is_known = all.any(|object| refer::fit_of(object, name, &lexicon).is_some());
+        let singular = Kind::find(&kind).map_or(kind, |kind| kind.singular);
+        (!is_known).then(|| format!("No: I found no {singular} like {name}."))
+    }
+
+    /// "Logs of the old one", after a pod was deleted: the pod that is gone.
+    pub(super) fn gone_one(&self) -> Option<String> {
+        let reading = &self.reading;
+        let is_meant = ["the old one", "the old pod", "the deleted one", "the deleted pod"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+        let is_read =
+            reading.verb.is_some_and(|verb| matches!(verb, Verb::Logs | Verb::Describe | Verb::Events | Verb::Get));
+        let (_, _, step) = answers::last_change(self.conversation)?;
+        let deleted = &step.filter(|step| step.command.verb == Verb::Delete && step.outcome.is_some())?.command;
+        let name = deleted
+            .name
+            .as_ref()
+            .filter(|_| is_meant && is_read && reading.act.is_none() && reading.names.is_empty())?;
+        Some(format!("{name} is gone: it was deleted, so I cannot read it any more."))
+    }
+
+    /// "And its twin in tools": the object of the same kind and name in that namespace, also if there is none.
+    pub(super) fn twin_elsewhere(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let place = reading.namespace.clone().filter(|place| self.conversation.namespaces.contains(place))?;
+        let is_meant =
+            ["its twin", "the twin", "its counterpart", "the counterpart"].iter().any(|phrase| reading.says(phrase));
+        if !is_meant || !reading.verb.is_none_or(Verb::is_read) || !reading.names.is_empty() {
+            return None;
+        }
+        let Found::One(object) = refer::focus(self.conversation, Verb::Describe, None, None) else { return None };
+        let command = self.command(Verb::Get, &object);
+        Some(self.run_or_answer(vec![Command { namespace: Some(place), ..command }]))
+    }
+
+    /// "And the postgres one?", "logs of the ldap one": a description that fits nothing means no object that was spoken of.
+    pub(super) fn nothing_described(&self, message: &str) -> Option<String> {
+        let lexicon = Lexicon::of(self.conversation);
+        if !self.reading.verb.is_none_or(Verb::is_read) || self.conversation.mentioned.is_none() {
+            return None;
+        }
+        let [description] = &descriptions(message, &lexicon)[..] else { return None };
+        let [word] = &description.words[..] else { return None };
+        let ends_with_one = description.kind.is_none() && self.reading.says(&format!("the {word} one"));
+        let shown = self.conversation.earlier.iter().flat_map(refer::shown_objects);
+        let mut all = shown.chain(self.conversation.mentioned.iter().flatten());
+        let fits = all.any(|object| {
+            refer::fit_of(object, word, &lexicon).is_some() || crate::cluster::likeness(&object.name, word).is_some()
+        });
+        let is_known = fits || lexicon.linked(word).is_some() || is_ordinary(word) || kind_word(word).is_some();
+        (ends_with_one && !is_known && !description.is_excluded)
+            .then(|| format!("I found nothing like {word} (not found). Which one do you mean?"))
     }
 
     /// "What about perf", if the cluster has nothing of that name.

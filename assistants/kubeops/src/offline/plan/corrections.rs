@@ -7,11 +7,13 @@ use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Requested};
 use crate::offline::refer::{self, Found};
 use crate::offline::withdraw::is_exclamation;
-use crate::offline::words::{Pick, Reading, Replicas, is_ordinary, number_of};
+use crate::offline::words::{Lexicon, Pick, Reading, Replicas, is_ordinary, number_of, read};
 
 use super::again::relative_replicas;
 use super::checks::last_changed;
+use super::descriptions;
 use super::images::with_version;
+use super::requests::read_request;
 
 /// Words that mark a correction of the previous request.
 const CORRECTIONS: [&str; 16] = [
@@ -117,6 +119,35 @@ const MISTAKES: [&str; 16] = [
     "overkill", "wrong", "supposed", "mixed", "confused", "mistake", "typo", "mistyped", "typed", "fingers", "meant",
     "intended", "wanted", "shouldve", "misspoke", "instead",
 ];
+
+/// Whether a message changes the newest request.
+pub(in crate::offline) fn amends(message: &str, conversation: &Conversation) -> bool {
+    let named = descriptions::with_names(message, conversation);
+    amendment(named.as_deref().unwrap_or(message), conversation).is_some()
+}
+
+/// Returns the newest request as a message changes it. "Wrong ns. Blue" says so in two sentences.
+pub(super) fn amendment(message: &str, conversation: &Conversation) -> Option<Vec<Command>> {
+    let lexicon = Lexicon::of(conversation);
+    let whole = read(message, &lexicon);
+    let newest = conversation.earlier.last().and_then(|last| last.requested.first());
+    // "And blue to 2", "and take the first down to 3": in addition.
+    let adds = whole.words.first().is_some_and(|word| matches!(&**word, "and" | "also" | "plus"));
+    let is_elsewhere = newest.is_some_and(|newest| {
+        whole.namespace.as_ref().is_some_and(|place| newest.command.namespace.as_ref() != Some(place))
+    });
+    // "Second to 3", after "first one to 2": in addition, too.
+    let is_next = whole.pick.is_some_and(|pick| matches!(pick, Pick::At(_) | Pick::Last)) && whole.amount().is_some();
+    let counts_on = whole.pick.is_some() && whole.words.iter().any(|word| number_of(word).is_some());
+    if (adds && (whole.pick.is_some() || is_elsewhere) || is_next || counts_on && whole.state.is_none())
+        && !whole.corrects_in_words()
+    {
+        return None;
+    }
+    let is_bare = newest.is_some_and(|requested| is_bare_value(&whole, conversation, requested));
+    let by_request = amended(&read_request(message, &lexicon), conversation);
+    by_request.or_else(|| amended(&whole, conversation).filter(|_| is_bare))
+}
 
 /// Whether a message consists of a value for a waiting request and of words around it, and says nothing else: "sry, prod", "5 not 3".
 pub(super) fn is_bare_value(reading: &Reading, conversation: &Conversation, requested: &Requested) -> bool {
@@ -476,7 +507,6 @@ fn corrected_object(
 mod tests {
     use super::*;
     use crate::conversation::Exchange;
-    use crate::offline::words::{Lexicon, read};
 
     #[test]
     fn a_bare_value_corrects_a_waiting_request() {

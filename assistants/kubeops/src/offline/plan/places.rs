@@ -135,4 +135,21 @@ impl Planner<'_> {
     pub(super) fn in_namespace(&self, objects: Vec<ObjectSummary>) -> Vec<ObjectSummary> {
         refer::in_last_namespace(self.conversation, &self.reading, objects)
     }
+
+    /// Whether an object is not in the namespace of the message.
+    pub(super) fn is_not_there(&self, object: &ObjectSummary) -> bool {
+        self.reading.namespace.as_ref().is_some_and(|place| object.namespace != *place)
+    }
+
+    /// Returns the object of the same kind and name in the namespace of the message.
+    pub(super) fn twin_there(&self, object: &ObjectSummary) -> Option<ObjectSummary> {
+        let shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
+        let mut known = shown.chain(self.conversation.mentioned.iter().flatten());
+        let is_twin = |other: &&ObjectSummary| {
+            other.kind == object.kind
+                && other.name == object.name
+                && Some(&other.namespace) == self.reading.namespace.as_ref()
+        };
+        known.find(is_twin).cloned()
+    }
 }

@@ -13,6 +13,18 @@ pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation
     let names_place = ["that namespace", "this namespace", "same namespace", "that ns", "same ns"]
         .iter()
         .any(|phrase| reading.says(phrase));
+    // "Restart it there", "describe the second of them there": where the user last spoke of.
+    let points = reading.words.last().is_some_and(|word| word == "there")
+        && reading.verb.is_some_and(|verb| verb != Verb::Get)
+        && reading.act.is_none()
+        && (reading.pronoun || reading.pick.is_some());
+    if points && reading.namespace.is_none() && reading.names.is_empty() && reading.state.is_none() {
+        let named = conversation.earlier.iter().rev().find_map(|exchange| {
+            let said = read(&exchange.said, &Lexicon::of(conversation)).namespace;
+            said.filter(|place| conversation.namespaces.contains(place))
+        });
+        return Reading { namespace: named, ..reading };
+    }
     let is_open = reading.namespace.is_none() && reading.names.len() == 1 && !reading.asks();
     let is_plain = reading.has("there") && reading.verb.is_some() && reading.act.is_none();
     if !is_open || !is_plain && !names_place {
@@ -29,26 +41,33 @@ pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation
 
 /// "Which version of shop-api is on staging": a name that only an image has means the workload that runs it.
 pub(super) fn with_object_of_image(reading: Reading, conversation: &Conversation) -> Reading {
-    let [name] = &reading.names[..] else { return reading };
     let is_read = reading.verb.is_none_or(Verb::is_read);
     let verb = reading.verb.unwrap_or(Verb::Describe);
-    if !is_read || reading.act.is_some() || refer::known(conversation, name, verb, &reading) != Found::None {
+    if !is_read || reading.act.is_some() {
         return reading;
     }
-    let is_image_of = |object: &&ObjectSummary| {
+    let is_image_of = |object: &&ObjectSummary, name: &String| {
         let image = object.image.rsplit('/').next().and_then(|image| image.split(':').next()).unwrap_or_default();
-        crate::kinds::WORKLOADS.contains(&&*object.kind)
-            && image == name
-            && reading.namespace.as_ref().is_none_or(|place| object.namespace == *place)
+        crate::kinds::WORKLOADS.contains(&&*object.kind) && image == name
     };
-    let mut names: Vec<String> =
-        conversation.mentioned.iter().flatten().filter(is_image_of).map(|object| object.name.clone()).collect();
-    names.dedup();
-    let is_implied = reading.verb.is_none();
-    match &names[..] {
-        [_] => Reading { names, verb: reading.verb.or(Some(Verb::Get)), is_implied, ..reading },
-        _ => reading,
+    let object_of = |name: &String| {
+        if conversation.namespaces.contains(name)
+            || refer::known(conversation, name, verb, &Reading { namespace: None, ..reading.clone() }) != Found::None
+        {
+            return None;
+        }
+        let all = conversation.mentioned.iter().flatten();
+        let mut names: Vec<&String> =
+            all.filter(|object| is_image_of(object, name)).map(|object| &object.name).collect();
+        names.dedup();
+        if let [only] = names[..] { Some(only.clone()) } else { None }
+    };
+    let names: Vec<String> = reading.names.iter().map(|name| object_of(name).unwrap_or_else(|| name.clone())).collect();
+    if names == reading.names {
+        return reading;
     }
+    let is_implied = reading.verb.is_none();
+    Reading { names, verb: reading.verb.or(Some(Verb::Get)), is_implied, ..reading }
 }
 
 /// "Also team=net", after a label was requested: a further label of the same object.

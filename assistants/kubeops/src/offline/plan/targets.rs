@@ -213,6 +213,13 @@ impl Planner<'_> {
         let mut objects = Vec::new();
         for pick in std::iter::once(pick).chain(reading.picks.iter().copied()) {
             match refer::picked(self.conversation, pick, reading, verb) {
+                // "Describe the second of them there", after a list of another namespace.
+                Found::One(object) if reading.has("there") && self.is_not_there(&object) => {
+                    match self.twin_there(&object) {
+                        Some(twin) => objects.push(twin),
+                        None => return Targets::Then(reply(answers::ask_what(verb))),
+                    }
+                }
                 Found::One(object) => objects.push(object),
                 Found::Several(several) if matches!(pick, Pick::First(_) | Pick::Newest(_)) => objects.extend(several),
                 // "And the other two to 4", "the others".

@@ -67,7 +67,9 @@ impl Planner<'_> {
         let number = |object: &ObjectSummary| if is_replicas { object.replicas } else { object.restarts };
         let shown =
             self.conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty())?;
-        let objects: Vec<ObjectSummary> = shown.into_iter().filter(|object| number(object).is_some()).collect();
+        let complete = |object| refer::completed(self.conversation, object);
+        let objects: Vec<ObjectSummary> =
+            shown.into_iter().map(complete).filter(|object| number(object).is_some()).collect();
         if objects.len() < 2 {
             return None;
         }

@@ -85,7 +85,10 @@ fn is_without_effect(exchange: &Exchange) -> bool {
 /// Returns the objects that a message without any effect named: "I might delete checkout in staging tomorrow".
 fn spoken_objects(conversation: &Conversation, exchange: &Exchange) -> Vec<ObjectSummary> {
     let reading = read(&exchange.said, &Lexicon::of(conversation)).without_what_is_excluded();
-    let is_about_cluster = matches!(reading.act, None | Some(Act::Refused(_) | Act::Spoken | Act::Same));
+    // "Is there another one, for redis?" asks for an object of the kind that was spoken of.
+    let asks_for_another = reading.says("another one") || reading.says("there one");
+    let is_about_cluster =
+        matches!(reading.act, None | Some(Act::Refused(_) | Act::Spoken | Act::Same)) && !asks_for_another;
     let [name] = &reading.names[..] else { return Vec::new() };
     match known(conversation, name, Verb::Describe, &reading) {
         Found::One(object) if is_about_cluster => vec![object],

@@ -451,7 +451,10 @@ impl Reading {
         // "Is it running again?" asks for the state, not for the last answer.
         let asks_value =
             self.asks() && self.has_any(&["image", "version", "tag", "replicas", "limit", "limits", "restarts"]);
+        // "Describe it again": the object, which may be gone.
+        let describes = self.verb == Some(Verb::Describe) && self.has("it");
         let asks_state = asks_value
+            || describes
             || (joined.starts_with("is ") || joined.starts_with("are "))
                 && self.has_any(&["running", "up", "back", "healthy", "ready", "ok", "okay", "fine", "alive"]);
         is_plain && asks_names

@@ -1,8 +1,10 @@
 //! Numbers of a message that are amounts, those that relate to another number, and those that count something else.
 
 use crate::command::Verb;
+use crate::kinds::{is_plural, kind_word};
 
 use super::arguments::number_of;
+use super::references::count_of;
 use super::{Reading, Replicas};
 
 /// Nouns for the number of replicas.
@@ -198,5 +200,65 @@ impl Reading {
     pub(in crate::offline) fn only_number(&self) -> Option<u32> {
         let mut numbers = self.words.iter().filter(|word| *word != "one").filter_map(|word| number_of(word));
         numbers.next().filter(|_| numbers.next().is_none())
+    }
+
+    /// "The two", "the two of them": two objects that were spoken of.
+    pub(in crate::offline) fn refers_to_two(&self) -> bool {
+        let is_end = |word: &str| {
+            matches!(
+                word,
+                "" | "of" | "are" | "on" | "at" | "in" | "is" | "have" | "run" | "running" | "now" | "please"
+            )
+        };
+        self.has("both")
+            || (1..self.words.len()).any(|at| {
+                self.word(at) == "two"
+                    && (matches!(self.word(at - 1), "those" | "these")
+                        || self.word(at - 1) == "the" && is_end(self.word(at + 1)))
+            })
+    }
+
+    /// Returns how many objects a change means, if the message counts them: "restart the two you showed", "both".
+    pub(in crate::offline) fn count_of_objects(&self) -> Option<usize> {
+        let is_counted = |at: &usize| {
+            let before = self.word(at - 1);
+            let is_of = *at > 1 && matches!(self.word(at - 2), "of" | "than" | "as" | "like");
+            let next = self.word(at + 1);
+            let is_end =
+                matches!(next, "" | "you" | "we" | "i" | "ones" | "please" | "pls" | "too" | "now" | "that" | "in")
+                    || kind_word(next).is_some() && is_plural(next);
+            matches!(before, "the" | "those" | "these") && !is_of && is_end
+        };
+        (1..self.words.len()).filter(is_counted).find_map(|at| count_of(self.word(at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offline::words::{Lexicon, read};
+
+    #[test]
+    fn numbers_that_relate_to_another_one_are_read_in_one_form() {
+        let number = |message: &str| {
+            let reading = read(message, &Lexicon::default());
+            reading.replicas.filter(|_| reading.verb == Some(Verb::Scale))
+        };
+        assert_eq!(number("too many.. half of that"), Some(Replicas::Half));
+        assert_eq!(number("add a replica"), Some(Replicas::By(1)));
+        assert_eq!(number("one less"), Some(Replicas::By(-1)));
+        assert_eq!(number("remove a replica"), Some(Replicas::By(-1)));
+        assert_eq!(number("same number +1"), Some(Replicas::Same(1)));
+        assert_eq!(number("same count minus one"), Some(Replicas::Same(-1)));
+        assert_eq!(number("then scale it back"), Some(Replicas::Before));
+        assert_eq!(number("back to the old number"), Some(Replicas::Before));
+        assert_eq!(number("8 for it"), Some(Replicas::To(8)));
+        for message in
+            ["half of it is broken", "both have 4", "give it double the memory", "does it have the same number?"]
+        {
+            assert_eq!(number(message), None, "{message}");
+        }
+        assert_eq!(Replicas::Same(-1).of(3), Some(2));
+        assert_eq!(Replicas::Before.of(3), None);
     }
 }

@@ -144,7 +144,14 @@ impl Reading {
         let is_enough = self.has_any(&["enough", "suffices"]) && !self.has("not");
         let counts = self.replicas.is_some() && (self.has_any(&["replicas", "copies", "instances"]) || is_enough);
         let is_relative = matches!(self.replicas, Some(Replicas::By(_))) || counts;
+        // "Both have 4" states a number.
+        let states = self.words.windows(3).any(|three| {
+            matches!(&*three[0], "both" | "they" | "all" | "these" | "those" | "it")
+                && matches!(&*three[1], "have" | "has" | "had" | "run" | "runs")
+                && number_of(&three[2]).is_some()
+        });
         if !is_weak
+            || states
             || !gives && !is_relative
             || is_other
             || self.asks() && !self.asks_politely()

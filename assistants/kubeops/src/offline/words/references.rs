@@ -343,36 +343,6 @@ impl Reading {
             && self.has_any(&["now", "new"])
     }
 
-    /// "The two", "the two of them": two objects that were spoken of.
-    pub(in crate::offline) fn refers_to_two(&self) -> bool {
-        let is_end = |word: &str| {
-            matches!(
-                word,
-                "" | "of" | "are" | "on" | "at" | "in" | "is" | "have" | "run" | "running" | "now" | "please"
-            )
-        };
-        self.has("both")
-            || (1..self.words.len()).any(|at| {
-                self.word(at) == "two"
-                    && (matches!(self.word(at - 1), "those" | "these")
-                        || self.word(at - 1) == "the" && is_end(self.word(at + 1)))
-            })
-    }
-
-    /// Returns how many objects a change means, if the message counts them: "restart the two you showed", "both".
-    pub(in crate::offline) fn count_of_objects(&self) -> Option<usize> {
-        let is_counted = |at: &usize| {
-            let before = self.word(at - 1);
-            let is_of = *at > 1 && matches!(self.word(at - 2), "of" | "than" | "as" | "like");
-            let next = self.word(at + 1);
-            let is_end =
-                matches!(next, "" | "you" | "we" | "i" | "ones" | "please" | "pls" | "too" | "now" | "that" | "in")
-                    || kind_word(next).is_some() && is_plural(next);
-            matches!(before, "the" | "those" | "these") && !is_of && is_end
-        };
-        (1..self.words.len()).filter(is_counted).find_map(|at| count_of(self.word(at)))
-    }
-
     /// Whether a namespace belongs to a remark, not to the object that is meant: "delete it, the staging one is enough", "it runs in
     /// staging too, so delete it".
     pub(in crate::offline) fn remarks_on_namespace(&self) -> bool {
@@ -581,7 +551,7 @@ pub(super) fn is_replica(word: &str) -> bool {
 }
 
 /// Returns the number of objects that a word counts: "the first two".
-fn count_of(word: &str) -> Option<usize> {
+pub(super) fn count_of(word: &str) -> Option<usize> {
     ["two", "three", "four", "five"].iter().position(|number| *number == word).map(|at| at + 2)
 }
 

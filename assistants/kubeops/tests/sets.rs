@@ -200,7 +200,7 @@ async fn references_of_the_eighth_set_pass() {
 /// S4.42: 252 of 304 turns were right at the first run, with 6 wrong requests, which are fixed.
 #[tokio::test]
 async fn references_of_the_ninth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-9.json"), least_percent: 95 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-9.json"), least_percent: 96 })).await;
 }
 
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.

@@ -238,7 +238,11 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
     let planner = Planner { conversation, reading };
-    let nothing = planner.no_other_one().or_else(|| planner.gone_one()).or_else(|| planner.nothing_described(message));
+    let nothing = planner
+        .no_other_one()
+        .or_else(|| planner.is_in_list())
+        .or_else(|| planner.gone_one())
+        .or_else(|| planner.nothing_described(message));
     if let Some(answer) = nothing.map(reply).or_else(|| planner.twin_elsewhere()) {
         return answer;
     }

@@ -135,7 +135,7 @@ fn pair(conversation: &Conversation) -> Option<Pair> {
     let is_named = |object: &ObjectSummary| {
         names.iter().any(|name| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
     };
-    let mut spoken: Vec<ObjectSummary> = subjects.iter().cloned().filter(is_workload).collect();
+    let mut spoken: Vec<ObjectSummary> = subjects.iter().filter(|object| is_workload(object)).cloned().collect();
     if spoken.iter().any(is_named) {
         spoken.retain(is_named);
     }

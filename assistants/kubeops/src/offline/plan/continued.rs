@@ -102,6 +102,15 @@ impl Planner<'_> {
         (!is_known).then(|| format!("No: I found no {singular} like {name}."))
     }
 
+    /// "Is there a fourth in that list?"
+    pub(super) fn is_in_list(&self) -> Option<String> {
+        const NTH: [(&str, usize); 5] = [("second", 2), ("third", 3), ("fourth", 4), ("fifth", 5), ("sixth", 6)];
+        let (_, nth) = NTH.iter().find(|(word, _)| self.reading.says(&format!("is there a {word}")))?;
+        let is_read = self.reading.verb.is_none_or(|verb| verb == Verb::Get) && self.reading.names.is_empty();
+        let list = self.conversation.earlier.iter().rev().map(refer::listed).find(|list| list.len() > 1)?;
+        (is_read && list.len() < *nth).then(|| format!("No: the list has only {}.", list.len()))
+    }
+
     /// "Logs of the old one", after a pod was deleted: the pod that is gone.
     pub(super) fn gone_one(&self) -> Option<String> {
         let reading = &self.reading;

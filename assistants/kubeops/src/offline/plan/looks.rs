@@ -4,7 +4,7 @@ use threadkeep::agent::ApprovalState;
 
 use crate::cluster::ObjectSummary;
 use crate::command::{Command, Verb};
-use crate::conversation::Step;
+use crate::conversation::{Requested, Step};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
 use crate::offline::words::Act;
@@ -58,6 +58,19 @@ impl Planner<'_> {
         ];
         let reading = &self.reading;
         let [name] = &reading.names[..] else { return None };
+        // "Was the api touched?"
+        let is_requested = |requested: &Requested| {
+            requested
+                .command
+                .name
+                .as_ref()
+                .and_then(|own| crate::cluster::likeness(own, name))
+                .is_some_and(|fit| fit < 3)
+        };
+        let requested = self.conversation.earlier.iter().flat_map(|exchange| &exchange.requested);
+        if reading.has("touched") && reading.asks() && requested.clone().any(is_requested) {
+            return self.history().map(reply);
+        }
         let (_, verb) = DONE.iter().find(|(word, _)| reading.has(word))?;
         let asks = reading.asks() && reading.has_any(&["was", "were", "has", "have", "is"]) && !reading.counts;
         let is_meant = |command: &Command| {

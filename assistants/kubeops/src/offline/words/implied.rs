@@ -12,7 +12,10 @@ impl Reading {
             .iter()
             .any(|phrase| self.says(phrase));
         let asks = self.is_question || self.has("now") || tells;
-        let states = ["replicas", "count", "image", "version", "status", "staus", "number", "tag", "state"];
+        let states = [
+            "replicas", "count", "counts", "image", "images", "version", "status", "staus", "number", "numbers", "tag",
+            "state",
+        ];
         if self.verb.is_some() || !asks || self.words.len() > if tells { 12 } else { 5 } || self.replicas.is_some() {
             return;
         }

@@ -511,9 +511,9 @@ pub(super) fn left_open(reading: &Reading, conversation: &Conversation) -> Optio
     ]
     .iter()
     .any(|phrase| reading.says(phrase));
-    let is_said =
+    let says_which =
         !reading.names.is_empty() || reading.pick.is_some() || reading.state.is_some() || reading.namespace.is_some();
-    if !is_open || is_said {
+    if !is_open || says_which {
         return None;
     }
     let newest = conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty())?;

@@ -1,6 +1,7 @@
 //! The offline model of the general assistant, which quotes conversations and documents.
 
 mod arithmetic;
+mod brevity;
 mod commands;
 mod continuation;
 mod documents;
@@ -22,7 +23,7 @@ use std::collections::HashSet;
 
 use threadkeep::agent::referred_questions;
 use threadkeep::core::text::Language;
-use threadkeep::dialogue::time::Times;
+use threadkeep::dialogue::time::{Times, find_times};
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Phrases, Turn, Utterance, is_question};
 use threadkeep::{ChatMessage, Role, Value};
 
@@ -177,7 +178,9 @@ fn is_declarative(text: &str) -> bool {
         sentences(&corrected).any(|sentence| is_question(sentence) || asks_within(sentence)) || ends_like_request(text);
     let has_value =
         text.contains(|c: char| c.is_ascii_digit()) && Utterance::new(text).words().len() >= MIN_WORDS_WITH_VALUE;
-    !asks && !starts_like_command(text) && (has_verb(text) || has_value || text.contains(": "))
+    !asks
+        && !starts_like_command(text)
+        && (has_verb(text) || has_value || text.contains(": ") || arithmetic::states_hours(text))
 }
 
 /// The minimum number of words in a statement with a number but without a verb: "clinic again next Wednesday at 14:15".
@@ -198,10 +201,40 @@ fn has_verb(text: &str) -> bool {
         text[..end].to_lowercase().ends_with("'s") || text[..end].to_lowercase().ends_with("’s")
     };
     let names_subject = words.len() > 2 && is_capitalized(0) && (is_third_person(1) && !ends_with_s(0));
+    // "Ruben fixed the printer", "finance cut the budget to 900"
+    let is_past = |at: usize| {
+        let word = utterance.word(at);
+        let is_regular = word.len() > 4 && word.ends_with("ed") && !word.ends_with("eed");
+        (is_regular || PAST_VERBS.contains(&word)) && AFTER_VERBS.contains(&utterance.word(at + 1))
+    };
+    // "And on Tuesdays I drive to Leeds"
+    let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
+    let is_opening = |at: &usize| {
+        matches!(utterance.word(*at), "and" | "but" | "also" | "so" | "on" | "every" | "in" | "then")
+            || times.iter().any(|range| range.contains(at))
+    };
+    let subject = (0..words.len()).take_while(is_opening).count();
+    let is_own = subject > 0 && matches!(utterance.word(subject), "i" | "we") && words.len() > subject + 1;
     names_subject
+        || is_own
+        || (1..words.len().min(MAX_PAST_POSITION)).any(is_past)
         || (1..words.len()).any(is_verb)
         || matches!(utterance.word(0), "im" | "ive" | "hes" | "shes" | "theyre" | "its" | "weve")
 }
+
+/// How many words are searched for a verb in the past.
+const MAX_PAST_POSITION: usize = 5;
+/// Irregular verbs in the past.
+const PAST_VERBS: [&str; 30] = [
+    "cut", "made", "took", "gave", "sent", "went", "came", "found", "left", "lost", "sold", "bought", "broke", "wrote",
+    "ran", "met", "put", "chose", "won", "hit", "quit", "kept", "built", "spent", "brought", "began", "grew", "fell",
+    "rose", "shut",
+];
+/// Words that follow a verb, but not an adjective: "fixed the printer", in contrast to "painted door".
+const AFTER_VERBS: [&str; 29] = [
+    "the", "a", "an", "my", "our", "his", "her", "their", "your", "this", "these", "those", "to", "in", "on", "at",
+    "with", "for", "from", "by", "me", "us", "him", "it", "them", "up", "out", "off", "down",
+];
 
 const VERBS: [&str; 44] = [
     "is", "are", "was", "were", "has", "have", "had", "will", "am", "isnt", "arent", "wasnt", "havent", "hasnt",
@@ -275,6 +308,7 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
     };
     noted()
         .or_else(|| quoting::picked(&text, turn.said()))
+        .or_else(|| quoting::replaced(&text, turn.said()))
         .or_else(|| weekday::describe(&text, turn.said(), language))
         .or_else(|| results::describe(&text, turn.said(), language))
         .or_else(|| lists::describe(&text, turn.said(), language))
@@ -361,6 +395,7 @@ fn answer(turn: &Turn<'_>) -> String {
             let quoted = quoting::quote(&asked, &instructions, language);
             honesty::checked(&question, referred.first().map_or("", String::as_str), quoted, language)
         });
+        let quoted = quoted.map(|quoted| brevity::shortened(&turn.question(), &asked, quoted));
         lines.extend(quoted.iter().flat_map(|quoted| quoted.lines()).map(str::to_owned));
     }
     let mut seen = HashSet::new();
@@ -375,6 +410,21 @@ fn answer(turn: &Turn<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn statements_have_verbs() {
+        for statement in [
+            "Ruben fixed the printer, hooray",
+            "finance cut the Heron budget to 900, grr",
+            "and on Tuesday I drive to Salford",
+            "my sister finally sold the boat",
+        ] {
+            assert!(has_verb(statement), "{statement}");
+        }
+        for fragment in ["red painted door code", "wifi password", "and on Tuesday"] {
+            assert!(!has_verb(fragment), "{fragment}");
+        }
+    }
 
     #[test]
     fn the_classifier_is_trained_from_the_phrases() {

@@ -47,6 +47,7 @@ pub(crate) fn whole(text: &str) -> Option<String> {
 /// "a las 5 menos 10". Ambiguous signs and words count only if the message asks for the result directly before or after them.
 fn is_calculation(text: &str, span: &Range<usize>, tokens: &[PlacedToken]) -> bool {
     let (before, after) = (text[..span.start].to_lowercase(), text[span.end..].trim_start());
+    let after = ["pls", "please", "plz"].iter().find_map(|polite| after.strip_prefix(polite)).unwrap_or(after);
     let is_filler = |word: &&str| {
         matches!(
             *word,

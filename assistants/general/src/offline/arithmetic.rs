@@ -2,7 +2,9 @@
 //! "the difference between the two".
 
 mod corrections;
+mod followups;
 mod grammar;
+mod hours;
 mod numbers;
 mod pricing;
 mod quantities;
@@ -17,6 +19,7 @@ use super::results::{Calculation, calculations, last_answered};
 use crate::evidence::sentences;
 use corrections::{UNITS, corrected};
 use grammar::{difference, phrase};
+pub(super) use hours::states_hours;
 pub(super) use numbers::spelled;
 use numbers::{Item, Numbers, PRONOUNS, is_number, items, plain_numbers, tokens};
 use pricing::{cost, per_head, per_piece, requested_product, total_of, with_percent_on_top};
@@ -30,6 +33,9 @@ const MAX_ADDED_WORDS: usize = 7;
 pub(super) fn complete(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let known = calculations(earlier);
     spending::total(text, earlier)
+        .or_else(|| hours::total(text, earlier))
+        .or_else(|| followups::same_for(text, earlier))
+        .or_else(|| followups::other_count(text, &known))
         .or_else(|| corrected(text, earlier, &known))
         .or_else(|| with_units(text, earlier, &known))
         .or_else(|| in_words(text, earlier, &known))
@@ -46,6 +52,7 @@ fn with_units(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Opt
     quantities::calculated(text, earlier, known)
         .or_else(|| per_head(&tokens, answered.as_deref()))
         .or_else(|| requested_product(text))
+        .or_else(|| followups::price_of_one(text))
         .or_else(|| with_percent_on_top(&tokens, last().as_deref()))
         .or_else(|| remainder::owed(text, earlier))
         .or_else(|| remainder::left(text, earlier, answered.as_deref()))
@@ -122,6 +129,10 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     {
         return Some(expression);
     }
+    let amount = if lead.is_empty() { last_answered(earlier, known) } else { numbers.last.clone() };
+    if let Some(changed) = amount.and_then(|amount| followups::with_share(&tokens, &amount, earlier)) {
+        return Some(changed);
+    }
     if let Some(total) = of_last_numbers(&tokens, &numbers)
         .or_else(|| to_pay(&tokens, &numbers))
         .or_else(|| cost(&tokens, &numbers.texts))
@@ -178,11 +189,16 @@ fn several_of(tokens: &[String], last: &str) -> Option<String> {
     }
 }
 
-/// Returns the operation in "take that number and halve it": "halve that number".
+/// Returns the operation in "take that number and halve it" and "go back to the 90 and halve it": "halve that number".
 fn operation_on_taken(tokens: &[String]) -> Option<Vec<String>> {
     const OPERATIONS: [&str; 10] =
         ["halve", "double", "triple", "square", "divide", "multiply", "add", "subtract", "split", "cube"];
-    let ["take", rest @ ..] = &tokens.iter().map(String::as_str).collect::<Vec<_>>()[..] else { return None };
+    let words: Vec<&str> = tokens.iter().map(String::as_str).collect();
+    let is_opening = |word: &&&str| FILLERS.contains(*word) || matches!(**word, "hang" | "on" | "wait" | "," | "lets");
+    let rest = match &words[words.iter().take_while(is_opening).count()..] {
+        ["take", rest @ ..] | ["go", "back", "to", rest @ ..] => rest,
+        _ => return None,
+    };
     let at = rest.windows(2).position(|pair| pair[0] == "and" && OPERATIONS.contains(&pair[1]))?;
     let (taken, operation) = (&rest[..at], &rest[at + 1..]);
     let it = operation.iter().position(|word| matches!(*word, "it" | "that" | "them"));
@@ -205,7 +221,7 @@ fn without_aside(sentence: &str) -> &str {
 /// Returns the operation in "what do you get if you divide 15 by 4".
 fn supposed_operation(tokens: &[String]) -> Option<Vec<String>> {
     let at = tokens.windows(2).position(|pair| {
-        matches!(&*pair[0], "if" | "when") && matches!(&*pair[1], "you" | "i" | "we") || pair[0] == "si"
+        matches!(&*pair[0], "if" | "when") && matches!(&*pair[1], "you" | "i" | "we" | "they") || pair[0] == "si"
     })?;
     let is_opening = |token: &String| {
         FILLERS.contains(&token.as_str())
@@ -317,8 +333,26 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
             _ => None,
         };
     }
-    // "What is the difference?"
-    if words == ["difference"] || words == ["diferencia"] {
+    // "What is the difference?", "the gap between those two totals"
+    let is_pair = |word: &&str| {
+        PRONOUNS.contains(word)
+            || matches!(
+                *word,
+                "between"
+                    | "em"
+                    | "those"
+                    | "these"
+                    | "two"
+                    | "both"
+                    | "totals"
+                    | "results"
+                    | "prices"
+                    | "amounts"
+                    | "entre"
+            )
+    };
+    let named: Vec<&str> = words.iter().copied().filter(|word| !is_pair(word)).collect();
+    if matches!(named[..], ["difference" | "diferencia" | "gap"]) {
         let pair =
             numbers.group(2).map(|group| (group[0].clone(), group[1].clone())).or_else(|| numbers.replies.clone())?;
         return difference(&pair.0, &pair.1);
@@ -448,6 +482,14 @@ mod tests {
             ("take that number and halve it", Some("30/2")),
             ("take 80 and divide it by 5", Some("80/5")),
             ("take the first result and double it", Some("2*24")),
+            ("no hang on go back to the 24 and split it by 3", Some("24/3")),
+            ("whats the gap between those two totals", Some("30-24")),
+            ("mind the gap between the two houses", None),
+            ("knock another 20 quid off", Some("30-20")),
+            ("what percent is 45 of 360?", Some("45/360*100")),
+            ("if they take 15 off that", Some("30-15")),
+            ("the sofa is 1499, how much with 20% off", Some("1499*(1-20/100)")),
+            ("split that over 5 months", Some("30/5")),
             ("both together?", Some("24+30")),
             ("Tiles are 23 euros per metre. Multiply the result by 23", Some("30*23")),
             ("The total is 80 euros. Take 20% off the total", Some("80*(1-20/100)")),
@@ -487,6 +529,8 @@ mod tests {
             ("144/480*100", "and the other way round?", Some("480/144*100")),
             ("90/4", "oops, by 6 I meant", Some("90/6")),
             ("84/560*100", "and 126?", Some("126/560*100")),
+            ("84/560*100", "n 90 of 360", Some("90/360*100")),
+            ("(820)*(1+20/100)", "and at 5%?", Some("(820)*(1+5/100)")),
             ("14+27+33", "leave out the 14", Some("27+33")),
             ("(12/100*600)", "and of 900?", Some("(12/100*900)")),
             ("90/4", "no, 6", Some("90/6")),

@@ -73,7 +73,9 @@ const INTERJECTIONS: [&str; 23] = [
 fn without_interjection(message: &str) -> Option<&str> {
     let (first, rest) = message.split_once(['.', '!', ','])?;
     let first = Utterance::new(first);
-    let is_interjection = first.words().iter().all(|word| INTERJECTIONS.contains(&&*word.folded));
+    let is_dismissal = matches!((first.word(0), first.words().len()), ("never", 2) if first.word(1) == "mind")
+        || matches!((first.word(0), first.words().len()), ("nevermind" | "anyway", 1));
+    let is_interjection = is_dismissal || first.words().iter().all(|word| INTERJECTIONS.contains(&&*word.folded));
     let rest = rest.trim_start_matches(['.', '!', ',', ' ']);
     (!first.words().is_empty() && is_interjection && Utterance::new(rest).words().len() > 1).then_some(rest)
 }
@@ -90,12 +92,30 @@ fn completed(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     if complete.is_some() {
         return complete;
     }
-    let operation = operation(message)?;
+    let operation = operation(message).or_else(|| {
+        let named = named_amount(message).filter(|_| follows_result(earlier))?;
+        operation(&named)
+    })?;
     let expression = last_expression(earlier)?;
     Some(match operation {
         Operation::Share(percent) => format!("({expression})*{percent}/100"),
         Operation::Other(operation) => format!("({expression}) {operation}"),
     })
+}
+
+/// Returns "minus 18.5" for "minus balloons 18.5", which names what the amount is for.
+fn named_amount(message: &str) -> Option<String> {
+    const MAX_NAME_WORDS: usize = 3;
+    let utterance = Utterance::new(message);
+    let start = usize::from(matches!(utterance.word(0), "and" | "y" | "then"));
+    let sign = Some(utterance.word(start)).filter(|sign| matches!(*sign, "plus" | "minus" | "mas" | "menos"))?;
+    let pieces: Vec<&str> = message.split_whitespace().skip(start + 1).collect();
+    let (last, name) = pieces.split_last()?;
+    let amount = last.trim_matches(|c: char| !c.is_ascii_digit());
+    let is_amount = !amount.is_empty() && amount.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
+    let is_name = (1..=MAX_NAME_WORDS).contains(&name.len())
+        && name.iter().all(|word| !word.contains(|c: char| c.is_ascii_digit()));
+    (is_amount && is_name && !last.ends_with('%')).then(|| format!("{sign} {amount}"))
 }
 
 /// Returns the calculation at the end of a longer message, without the explanation before it: "it is worth 60 marks so whats 40% of 60".
@@ -440,6 +460,9 @@ mod tests {
     fn interjections_are_left_out() {
         assert_eq!(without_interjection("ok ok. double 37"), Some("double 37"));
         assert_eq!(without_interjection("cool, thanks"), None);
+        assert_eq!(without_interjection("never mind. 7.25 x 16 pls"), Some("7.25 x 16 pls"));
+        assert_eq!(named_amount("minus balloons 18.5").as_deref(), Some("minus 18.5"));
+        assert_eq!(named_amount("plus room 12 has no key"), None);
         assert_eq!(without_opening("oye y 48 entre 5?"), Some("48 entre 5?"));
         assert_eq!(complete("1000 / 7 once more", &[]).as_deref(), Some("1000/7"));
         assert_eq!(complete("vale, y 33 por 12 cuánto es", &[]).as_deref(), Some("33*12"));

@@ -169,6 +169,9 @@ fn missing(question: &str, quoted: &str) -> Option<Missing> {
         let has_number = quoted.split(|c: char| c.is_alphabetic()).any(|chunk| digits(chunk) >= MIN_PHONE_DIGITS);
         return (!has_number).then_some(Missing::Number);
     }
+    if asks_other_number(&words, &said) {
+        return Some(Missing::Number);
+    }
     if asks_name_of_another(&words) {
         return (!contains_name(quoted)).then_some(Missing::Name);
     }
@@ -197,6 +200,14 @@ fn missing(question: &str, quoted: &str) -> Option<Missing> {
     None
 }
 
+/// Whether a question asks for the number of something, such as a locker, but the quotation states only a code of it.
+fn asks_other_number(words: &[&str], said: &Utterance) -> bool {
+    const CODES: [&str; 6] = ["code", "codes", "pin", "password", "combo", "combination"];
+    let says = |known: &[&str]| said.words().iter().any(|word| known.contains(&word.folded.as_str()));
+    let asks_code = words.iter().any(|word| CODES.contains(word));
+    words.contains(&"number") && !asks_code && says(&CODES) && !says(&["number", "no", "nr"])
+}
+
 /// Whether a question asks for the name of someone or something: "what's my sister called?", "what is the dog's name?"
 fn asks_name_of_another(words: &[&str]) -> bool {
     let asks = words.iter().any(|word| matches!(*word, "what" | "whats" | "como"));
@@ -207,7 +218,7 @@ fn asks_name_of_another(words: &[&str]) -> bool {
 }
 
 /// Whether a text may contain a name: a capitalized word, or "is" with a word that is no verb.
-fn contains_name(text: &str) -> bool {
+pub(super) fn contains_name(text: &str) -> bool {
     const OTHERS: [&str; 24] = [
         "i", "im", "ive", "a", "an", "the", "my", "our", "in", "at", "on", "from", "with", "here", "not", "very", "so",
         "due", "he", "she", "it", "we", "they", "mi",

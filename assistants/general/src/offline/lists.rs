@@ -49,6 +49,7 @@ fn without_done(text: &str, lists: &mut [List]) {
         "already have",
     ];
     const DONE: [&str; 3] = ["i have", "ive", "i just"];
+    without_obtained(text, lists);
     let utterance = Utterance::new(text);
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
     let joined = format!(" {} ", words.join(" ").replace(['\'', '’'], ""));
@@ -67,6 +68,33 @@ fn without_done(text: &str, lists: &mut [List]) {
     };
     if list.items.iter().any(is_mentioned) {
         list.items.retain(|item| !is_mentioned(item));
+    }
+}
+
+/// Takes what a message says the user has got off the last list: "got the rice", "bought the eggs too". The message names nothing else.
+fn without_obtained(text: &str, lists: &mut [List]) {
+    const OPENINGS: [&str; 9] = ["i", "ive", "have", "just", "ok", "and", "also", "already", "we"];
+    const OBTAINING: [&str; 5] = ["got", "bought", "picked", "grabbed", "ordered"];
+    const FILLERS: [&str; 14] =
+        ["up", "the", "some", "a", "an", "my", "already", "now", "too", "today", "btw", "and", "as", "well"];
+    let utterance = Utterance::new(text);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.trim_end_matches('s')).collect();
+    let start = (0..words.len()).take_while(|at| OPENINGS.contains(&utterance.word(*at))).count();
+    let obtains = OBTAINING.contains(&utterance.word(start)) && !is_question(text);
+    let Some(list) = lists.last_mut().filter(|_| obtains) else { return };
+    let rest: Vec<&str> = words[start + 1..].iter().copied().filter(|word| !FILLERS.contains(word)).collect();
+    let words_of = |item: &String| -> Vec<String> {
+        let item = Utterance::new(item.as_str());
+        let words = item.words().iter().filter(|word| !is_article(&word.folded));
+        words.map(|word| word.folded.trim_end_matches('s').to_owned()).collect()
+    };
+    let is_got = |item: &String| {
+        let own = words_of(item);
+        !own.is_empty() && own.iter().all(|word| rest.contains(&word.as_str()))
+    };
+    let got: Vec<String> = list.items.iter().filter(|item| is_got(item)).flat_map(words_of).collect();
+    if rest.iter().all(|word| got.iter().any(|known| known == word)) {
+        list.items.retain(|item| !is_got(item));
     }
 }
 
@@ -470,6 +498,8 @@ mod tests {
             ("I don't need the tent after all, take it off the list", 2),
             ("I have a question about the tent", 3),
             ("The plumber was nice", 3),
+            ("got the tent", 2),
+            ("I bought the tent and a stove", 3),
         ] {
             assert_eq!(left(text), expected, "{text}");
         }

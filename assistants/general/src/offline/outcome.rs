@@ -1,11 +1,22 @@
 //! Answers "Did it work?" from the last tool call in the conversation.
 
 use threadkeep::context::WAITING;
-use threadkeep::{ChatMessage, ToolCall, ToolResult};
+use threadkeep::{ChatMessage, ToolCall, ToolResult, Value};
+
+use crate::erase_tools::FIND;
 
 /// Answers a question about the outcome of the last call. Returns `None` if there was no call.
 pub(super) fn describe_outcome(earlier: &[ChatMessage]) -> Option<String> {
     let (call, result) = last_exchange(earlier)?;
+    // The list of messages to erase was only shown.
+    if call.name == FIND && !result.is_error {
+        let found: Value = serde_json::from_str(&result.output).unwrap_or_default();
+        let is_empty = found["messages"].as_array().is_none_or(Vec::is_empty) && found["preferences"].is_null();
+        return Some(match is_empty {
+            true => "No: I found nothing to erase.".to_owned(),
+            false => "Not yet: nothing is erased until you confirm the list.".to_owned(),
+        });
+    }
     let call = format!("{} {}", call.name, call.arguments);
     Some(match result {
         result if result.output == WAITING => format!("Not yet: {call} is waiting for approval."),

@@ -185,6 +185,22 @@ pub(super) fn picked(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     last.into_iter().nth(position)
 }
 
+/// Returns what the last answer quoted as no longer true: "what was the original date?"
+pub(super) fn replaced(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const WORDS: [&str; 26] = [
+        "and", "so", "what", "whats", "which", "was", "were", "is", "the", "it", "one", "date", "day", "time", "price",
+        "number", "value", "plan", "place", "again", "y", "cual", "que", "era", "la", "fecha",
+    ];
+    const REPLACED: [&str; 5] = ["original", "initial", "originally", "initially", "inicial"];
+    let message = Utterance::new(text);
+    let has_replaced = message.words().iter().any(|word| REPLACED.contains(&&*word.folded));
+    let is_all = message.words().iter().all(|word| WORDS.contains(&&*word.folded) || REPLACED.contains(&&*word.folded));
+    let mut replies = earlier.iter().rev().filter(|message| message.role == Role::Assistant);
+    let last = replies.next().filter(|_| has_replaced && is_all).map(|message| quotations(message.plain_text()))?;
+    let is_replaced = |line: &String| line.starts_with("Before that,") || line.starts_with("Antes, el ");
+    last.into_iter().rfind(is_replaced)
+}
+
 /// Returns the lines of an answer that quote, without the numbers of their sources, which belong to that answer.
 fn quotations(reply: String) -> Vec<String> {
     let lines = reply.lines().filter(|line| line.contains('“'));
@@ -308,6 +324,16 @@ mod tests {
         assert!(part.chars().count() <= MAX_CHARACTERS + 2, "{part}");
         assert!(best_part(&Question::new("who is Ana", ""), &text).starts_with("we walked"));
         assert_eq!(best_part(&Question::new("who is Ana", ""), &"x".repeat(2_000)).chars().count(), MAX_CHARACTERS + 1);
+    }
+
+    #[test]
+    fn what_was_replaced_is_quoted_again() {
+        let reply = "You said on 4 May 2026: “no wait, its 10 June” [1]\nBefore that, you said on 4 May 2026: “the exam is on 3 June” [2]";
+        let earlier = [ChatMessage::text(Role::Assistant, reply)];
+        let expected = "Before that, you said on 4 May 2026: “the exam is on 3 June”";
+        assert_eq!(replaced("what was the original date?", &earlier).as_deref(), Some(expected));
+        assert_eq!(replaced("what was the original film?", &earlier), None);
+        assert_eq!(replaced("what was the original date?", &[ChatMessage::text(Role::Assistant, "Hello.")]), None);
     }
 
     #[test]

@@ -1,6 +1,8 @@
 //! Rewords messages that ask something without being phrased as a question: "my favourite colour?" becomes "what is my
 //! favourite colour?".
 
+mod forgetting;
+
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role, Value};
 
@@ -9,7 +11,10 @@ use crate::evidence::asks_to_forget;
 /// Returns the question or request that a message amounts to, if it is not phrased as one.
 pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     repeated(message, earlier)
-        .or_else(|| confirmed_in_spanish(message))
+        .or_else(|| forgetting::confirmed(message, earlier))
+        .or_else(|| forgetting::requested(message))
+        .or_else(|| question_after_introduction(message))
+        .or_else(|| last_question_asked(message))
         .or_else(|| question_at_end(message))
         .or_else(|| preference_corrected(message, earlier))
         .or_else(|| day_beside(message, earlier))
@@ -125,13 +130,30 @@ fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String
     is_short.then(|| if is_name { format!("{call} {value}") } else { format!("my {name} is {value}") })
 }
 
-/// Returns the confirmation in "sí, bórrala", whose pronoun agrees with what is erased.
-fn confirmed_in_spanish(message: &str) -> Option<String> {
+/// Returns the question in "new chat, quick one: when does the pass run out", which an introduction precedes.
+fn question_after_introduction(message: &str) -> Option<String> {
+    let (introduction, question) = message.split_once(": ")?;
+    let introduction = Utterance::new(introduction);
+    let introduces = introduction.words().iter().any(|word| INTRODUCING.contains(&&*word.folded));
+    let is_short = introduction.words().len() <= MAX_INTRODUCTION_WORDS;
+    (introduces && is_short && is_question(question)).then(|| question.trim().to_owned())
+}
+
+/// Words that introduce a question rather than name its topic.
+const INTRODUCING: [&str; 9] = ["question", "q", "quick", "one", "again", "chat", "help", "pregunta", "duda"];
+const MAX_INTRODUCTION_WORDS: usize = 6;
+
+/// Returns the question for the last question in "ok so what did I just ask you".
+fn last_question_asked(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
-    let is_all =
-        utterance.words().iter().all(|word| matches!(&*word.folded, "si" | "borrala" | "eliminala" | "claro" | "vale"));
-    let erases = utterance.words().iter().any(|word| matches!(&*word.folded, "borrala" | "eliminala"));
-    (is_all && erases).then(|| "sí, bórralo".to_owned())
+    let words: Vec<&str> = utterance
+        .words()
+        .iter()
+        .map(|word| word.folded.as_str())
+        .filter(|word| !matches!(*word, "ok" | "so" | "and" | "hm" | "wait" | "sorry" | "just" | "again"))
+        .collect();
+    let is_asked = matches!(words[..], ["what", "did", "i", "ask"] | ["what", "did", "i", "ask", "you"]);
+    is_asked.then(|| "what was the last question I asked you?".to_owned())
 }
 
 /// Returns the question in "my usual coffee is what?"
@@ -379,7 +401,8 @@ mod tests {
             ("all that we ever told you about Falcon", "find everything about Falcon"),
             ("the number of Anna from the nursery", "what is the number of Anna from the nursery"),
             ("my usual coffee is what?", "what is my usual coffee?"),
-            ("sí, bórrala", "sí, bórralo"),
+            ("new chat, quick one: when does the pass run out", "when does the pass run out"),
+            ("ok so what did i just ask you", "what was the last question I asked you?"),
             ("forget where the wedding is", "forget what I said about the wedding"),
             ("so how are you going to call me from now on", "what is my name?"),
             ("teléfono de la fontanera", "cuál es teléfono de la fontanera"),

@@ -47,7 +47,11 @@ pub(super) async fn add_bare_changes(
                 value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
             };
             let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
-            let older = statements[..at].iter().rev().find(is_changed);
+            // A report such as "final: 26 September" changes a date; "no, 26 September" directly corrects what was said last.
+            let has_same_form = |older: &&(&Message, String)| is_changed(older) && names_month(&older.1);
+            let reports_date = names_month(text) && !corrects_last(text);
+            let of_same_form = || statements[..at].iter().rev().find(has_same_form).filter(|_| reports_date);
+            let older = of_same_form().or_else(|| statements[..at].iter().rev().find(is_changed));
             // If there is no such statement, the message changes what the assistant quoted last.
             let ids: Vec<String> = match older {
                 Some((older, _)) => vec![Source::of_message(thread, older).id],
@@ -87,6 +91,49 @@ fn value_kind(text: &str) -> Option<ValueKind> {
     }
     let digits = |word: &str| word.bytes().filter(u8::is_ascii_digit).count();
     utterance.words().iter().map(|word| digits(&word.folded)).max().filter(|most| *most > 0).map(ValueKind::Number)
+}
+
+/// Whether a text names a day of a month: "26 September".
+fn names_month(text: &str) -> bool {
+    const MONTHS: [&str; 22] = [
+        "january",
+        "february",
+        "march",
+        "april",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "enero",
+        "febrero",
+        "marzo",
+        "abril",
+        "mayo",
+        "junio",
+        "julio",
+        "agosto",
+        "septiembre",
+        "octubre",
+        "noviembre",
+    ];
+    let utterance = Utterance::new(text);
+    let has_day = text.contains(|c: char| c.is_ascii_digit());
+    has_day
+        && utterance.words().iter().any(|word| {
+            let word = word.folded.as_str();
+            MONTHS.contains(&word)
+                || matches!(word, "may" | "diciembre" | "jan" | "feb" | "mar" | "apr" | "jun" | "jul")
+                || matches!(word, "aug" | "sep" | "sept" | "oct" | "nov" | "dec")
+        })
+}
+
+/// Whether a message begins like a correction of what was said directly before it.
+fn corrects_last(text: &str) -> bool {
+    let utterance = Utterance::new(text);
+    matches!(utterance.word(0), "no" | "sorry" | "wait" | "oops" | "actually" | "rather" | "typo" | "perdon" | "digo")
 }
 
 /// Whether a message reports a change without saying what has changed.

@@ -1,7 +1,12 @@
 //! Words people use to report changes, in English and Spanish.
 
 /// Words that indicate a change.
-pub(super) const CHANGES: [&str; 97] = [
+pub(super) const CHANGES: [&str; 102] = [
+    "cut",
+    "reduced",
+    "lowered",
+    "increased",
+    "scrap that",
     "perdon",
     "pardon",
     "sorry",

@@ -189,7 +189,9 @@ const PRONOUNS: [&str; 18] = [
     "it", "its", "itll", "they", "theyre", "theyve", "theyll", "them", "she", "shes", "he", "hes", "him", "her", "eso",
     "ella", "ello", "ellos",
 ];
-const CORRECTIONS: [&str; 18] = [
+const CORRECTIONS: [&str; 20] = [
+    "scrap that",
+    "forget that",
     "i beg your pardon",
     "pardon",
     "actually",

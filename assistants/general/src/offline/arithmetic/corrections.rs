@@ -39,10 +39,10 @@ pub(super) const UNITS: [&str; 24] = [
 /// Returns the last calculation with one number replaced: "no, between 5", "ok, by 8 then", "and 60%?", or with its two numbers
 /// swapped: "and the other way round?"
 pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 33] = [
-        "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it", "actually",
-        "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if", "el",
-        "del", "si", "lol", "haha",
+    const OPENINGS: [&str; 34] = [
+        "n", "no", "oops", "whoops", "ok", "okay", "sorry", "and", "then", "what", "how", "about", "make", "it",
+        "actually", "wait", "i", "meant", "mean", "that", "its", "is", "be", "rather", "so", "hm", "y", "perdon", "if",
+        "el", "del", "si", "lol", "haha",
     ];
     let calculation = last_expression(earlier).or_else(|| known.last().map(|known| known.expression.clone()))?;
     let tokens = tokens(text);
@@ -87,6 +87,9 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
     let words: Vec<&str> = words.into_iter().filter(is_stated).collect();
     let start = words.iter().position(|word| !OPENINGS.contains(word))?;
     let has_opening = start > 0;
+    // "And at 5%?"
+    let is_at = has_opening && matches!(words[start], "at" | "with") && words.get(start + 2) == Some(&"percent");
+    let start = start + usize::from(is_at);
     let number = |at: usize| {
         let word = words.get(at)?;
         if is_number(word) { Some((*word).to_owned()) } else { spelled(word).map(str::to_owned) }
@@ -104,6 +107,10 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
         let (part, whole) = calculation.split_once('/')?;
         part.parse::<f64>().ok()?;
         return Some(format!("{}/{whole}", number(start)?));
+    }
+    // "What percent is 45 of 360?", "and 90 of 240"
+    if let ([part, "of", whole], true) = (&words[start..], has_opening && calculation.ends_with("*100")) {
+        return (is_number(part) && is_number(whole)).then(|| format!("{part}/{whole}*100"));
     }
     let means = |at: usize| matches!(words[at..], ["i", "meant" | "mean"] | ["meant"]);
     let is_short_rest = |at: usize| {

@@ -1,6 +1,7 @@
 //! The grammar of calculations in words.
 
 use super::numbers::Item;
+use super::pricing::MONEY;
 use crate::calculation;
 
 /// Parses a calculation that all items belong to.
@@ -99,6 +100,14 @@ pub(super) fn phrase(items: &[Item]) -> Option<String> {
         let whole = items.get(share + 2..)?;
         return Some(format!("{}/{}*100", at(&items[..as_word])?, at(whole)?));
     }
+    // "What percent is 45 of 360?"
+    if first.is(&["percentage", "percent"])
+        && let Some(of) = position(&["of"])
+        && rest.first().is_some_and(|item| item.is(&["is", "are"]))
+        && of > 2
+    {
+        return Some(format!("{}/{}*100", grouped(&at(&items[2..of])?), grouped(&at(&items[of + 1..])?)));
+    }
     if first.is(&["percentage", "percent", "which"]) {
         let of = position(&["of"])?;
         let is = items.iter().skip(of).position(|item| item.is(&["is", "are"]))? + of;
@@ -186,7 +195,7 @@ fn operand(items: &[Item]) -> Option<String> {
                 () => None,
             };
         }
-        if next.is(&["euros", "euro", "eur", "dollars", "pounds"]) {
+        if next.is(&MONEY) {
             let joined: Vec<Item> = std::iter::once(first.clone()).chain(after.iter().cloned()).collect();
             return operand(&joined);
         }

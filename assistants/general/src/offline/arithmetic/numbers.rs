@@ -261,7 +261,12 @@ impl Item {
 pub(super) fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Item>, bool)> {
     let words: Vec<&str> = tokens.iter().map(String::as_str).collect();
     let (mut items, mut refers, mut at) = (Vec::new(), false, 0);
-    let result = |position: usize| numbers.known.get(position).map(|calculation| calculation.result.clone());
+    // Without results, "the second one" is one of the amounts that were stated together.
+    let results: Vec<String> = match numbers.known {
+        [] => numbers.groups.first().cloned().unwrap_or_default(),
+        known => known.iter().map(|calculation| calculation.result.clone()).collect(),
+    };
+    let result = |position: usize| results.get(position).cloned();
     while at < words.len() {
         let word = words[at];
         if let Some((number, length)) = named_at(&words[at..], numbers.known) {
@@ -279,8 +284,7 @@ pub(super) fn items(tokens: &[String], numbers: &Numbers<'_>) -> Option<(Vec<Ite
         }
         // "A third of that" is a share.
         let is_share = words.get(at + 1) == Some(&"of");
-        let reference =
-            reference_at(&words, at, numbers.known.len()).filter(|_| !numbers.known.is_empty() && !is_share);
+        let reference = reference_at(&words, at, results.len()).filter(|_| !results.is_empty() && !is_share);
         if let Some((reference, end, _)) = reference {
             items.push(match reference {
                 Reference::One(position) => Item::Number(result(position)?),

@@ -5,7 +5,7 @@ use super::FILLERS;
 use super::numbers::{PRONOUNS, is_number, plain_numbers, spelled, tokens};
 use super::steps::stem;
 
-const MONEY: [&str; 12] =
+pub(super) const MONEY: [&str; 12] =
     ["euros", "euro", "eur", "dollars", "dollar", "usd", "pounds", "pound", "gbp", "pesos", "cents", "quid"];
 const PEOPLE: [&str; 8] = ["person", "people", "head", "us", "guest", "friend", "personas", "persona"];
 

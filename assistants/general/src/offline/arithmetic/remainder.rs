@@ -16,11 +16,13 @@ pub(super) fn left(text: &str, earlier: &[ChatMessage], last: Option<&str>) -> O
     let word = |at: usize| all.get(at).map_or("", String::as_str);
     let has = |known: &[&str]| all.iter().any(|token| known.contains(&token.as_str()));
     let numbers = plain_numbers(text);
-    // "The trains were 214, take those off as well"
+    // "The trains were 214, take those off as well"; in "take that off the 214", the number follows and is the whole.
+    let stated = all.iter().position(|token| numbers.first() == Some(token)).unwrap_or_default();
     let takes = (0..all.len()).any(|at| {
         matches!(word(at), "take" | "knock" | "subtract" | "deduct")
             && matches!(word(at + 1), "that" | "those" | "it" | "them")
             && (word(at + 2) == "off" || matches!(word(at), "subtract" | "deduct"))
+            && stated < at
     });
     if let ([only], Some(last), true) = (&numbers[..], last, takes) {
         let is_share = all.windows(2).any(|pair| pair[0] == *only && pair[1] == "percent");
@@ -107,6 +109,7 @@ mod tests {
             (&budget, "so whats left of it", None, Some("900-300")),
             (&budget, "if it fetches 1200 and the movers take 100 of that whats left for me", None, Some("1200-100")),
             (&budget, "drinks were 150, take those off as well", Some("600"), Some("600-150")),
+            (&budget, "take that off the 1260", Some("189"), None),
             (&budget, "drinks were 10%, take those off", Some("600"), None),
             (&budget, "what's on the left of the shelf?", None, None),
             (&said(&["The gas is 70 and the water is 30"]), "what's left?", None, None),

@@ -1,9 +1,9 @@
 //! Answers to questions that want only a value: "who does payroll? just the name", "number only".
 
+use threadkeep::core::text::content_terms;
 use threadkeep::dialogue::Utterance;
 
-use super::honesty::contains_name;
-use crate::evidence::question::Question;
+use crate::evidence::question::{Question, QuestionWord};
 use crate::evidence::{matches_word, sentences};
 
 /// What a question wants and nothing else.
@@ -52,7 +52,7 @@ fn clause<'a>(text: &'a str, question: &Question, wanted: Wanted) -> Option<&'a 
         sentences(text).flat_map(|sentence| sentence.split([',', ';', ':'])).flat_map(|part| part.split(" and "));
     let clauses = clauses.flat_map(|part| part.split(" y ")).map(str::trim);
     let has_value = |clause: &&str| match wanted {
-        Wanted::Name => contains_name(clause),
+        Wanted::Name => names_other(clause, question),
         Wanted::Number => clause.contains(|c: char| c.is_ascii_digit()),
     };
     let found: Vec<&str> = clauses.filter(|clause| all > 0 && count(clause) == all).filter(has_value).collect();
@@ -62,7 +62,17 @@ fn clause<'a>(text: &'a str, question: &Question, wanted: Wanted) -> Option<&'a 
     }
 }
 
-fn contains(word: &crate::evidence::question::QuestionWord, clause: &str) -> bool {
+/// Whether a clause contains a capitalized word that is not a word of the question.
+fn names_other(clause: &str, question: &Question) -> bool {
+    let is_name = |word: &str| {
+        word.starts_with(char::is_uppercase)
+            && !content_terms(word).is_empty()
+            && !question.topic.iter().any(|asked| matches_word(asked, word))
+    };
+    clause.split_whitespace().any(is_name)
+}
+
+fn contains(word: &QuestionWord, clause: &str) -> bool {
     clause.split_whitespace().any(|said| matches_word(word, said))
 }
 

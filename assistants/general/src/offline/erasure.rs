@@ -2,11 +2,12 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::core::text::Language;
+use threadkeep::core::text::{Language, content_terms, indexed_terms};
 use threadkeep::dialogue::{Intent, Slot, Utterance};
 
 use super::{quoting, text};
 use crate::erase_tools::{ERASE, EVERYTHING, FIND};
+use crate::evidence::sentences;
 
 /// The maximum number of messages that are displayed before the user confirms an erasure.
 const MAX_DISPLAYED: usize = 10;
@@ -191,10 +192,37 @@ pub(super) fn list_to_erase(found: &Value, language: Language) -> String {
         Language::English => "- not yet older messages: ask again after these".to_owned(),
         Language::Spanish => "- todavía no los mensajes más antiguos: vuelve a pedirlo después".to_owned(),
     }));
+    let about = text(&found["about"]);
+    let says_more = messages.iter().any(|message| says_more(&text(&message["text"]), &about));
+    lines.extend(says_more.then(|| match language {
+        Language::English => "A message is erased as a whole, with what else it says.".to_owned(),
+        Language::Spanish => "Un mensaje se borra entero, con lo demás que dice.".to_owned(),
+    }));
     let names: Vec<String> = preferences.iter().map(text).collect();
     lines.extend((!names.is_empty()).then(|| match language {
         Language::English => format!("- your preferences: {}", names.join(", ")),
         Language::Spanish => format!("- tus preferencias: {}", names.join(", ")),
     }));
     format!("{introduction}\n{}\n{question}", lines.join("\n"))
+}
+
+/// Whether a message has a sentence about the topic, and another one that does not mention it.
+fn says_more(message: &str, about: &str) -> bool {
+    let topic: Vec<String> = content_terms(about).into_iter().flat_map(|(_, stems)| stems).collect();
+    let mentions = |sentence: &&str| indexed_terms(sentence).iter().any(|term| topic.contains(term));
+    let (about, others): (Vec<&str>, Vec<&str>) = sentences(message).partition(mentions);
+    !about.is_empty() && others.iter().any(|sentence| content_terms(sentence).len() > 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_that_say_more_are_known() {
+        assert!(says_more("gym pin: 5528. library card: 90417", "my gym pin"));
+        assert!(!says_more("the gym pin is 5528", "my gym pin"));
+        assert!(!says_more("the gym pin is 5528. thanks!", "my gym pin"));
+        assert!(!says_more("library card: 90417. The dog is ill", "everything"));
+    }
 }

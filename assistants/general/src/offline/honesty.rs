@@ -218,7 +218,7 @@ fn asks_name_of_another(words: &[&str]) -> bool {
 }
 
 /// Whether a text may contain a name: a capitalized word, or "is" with a word that is no verb.
-pub(super) fn contains_name(text: &str) -> bool {
+fn contains_name(text: &str) -> bool {
     const OTHERS: [&str; 24] = [
         "i", "im", "ive", "a", "an", "the", "my", "our", "in", "at", "on", "from", "with", "here", "not", "very", "so",
         "due", "he", "she", "it", "we", "they", "mi",
@@ -345,6 +345,8 @@ mod tests {
             ("when is the dinner?", "The dinner is at 19:30.", "You said"),
             ("what is the plumber's phone number?", "The plumber comes on 4 May.", "No number"),
             ("what is the plumber's phone number?", "The plumber is on 555 0182.", "You said"),
+            ("and which locker number is it, did i say?", "locker combo at the pool is 18-36", "No number"),
+            ("what is the locker number?", "locker number is 18, combo 4410", "You said"),
             ("what's my sister called?", "my sister is coming on saturday", "No name"),
             ("what's my sister called?", "My sister Ines is coming on Saturday", "You said"),
             ("what's the dog's name?", "the dog is rex", "You said"),

@@ -30,6 +30,27 @@ async fn a_confirmed_erasure_also_erases_the_request() {
 }
 
 #[tokio::test]
+async fn erasures_are_confirmed_in_other_words() {
+    let env = TestEnv::new().await;
+    for (request, confirmation) in [
+        ("actually forget the side door code", "yes, get rid of it"),
+        ("could you forget the side door code", "yes please, delete"),
+        ("right, wipe everything you know about me", "yes all of it"),
+    ] {
+        let conversation = env.conversation("ana").await;
+        conversation.say("The side door code is 4471").await;
+        let listed = conversation.say(request).await;
+        assert!(listed.contains("4471"), "{request}: {listed}");
+        let is_gone = conversation.say("is it gone?").await;
+        assert_eq!(is_gone, "Not yet: nothing is erased until you confirm the list.");
+        conversation.say(request).await;
+        let turn = conversation.turn(confirmation).await;
+        assert_eq!(calls(&turn), vec!["erase_messages{}".to_owned()], "{confirmation}: {}", turn.reply);
+        assert!(!conversation.say("What is the side door code?").await.contains("4471"), "{confirmation}");
+    }
+}
+
+#[tokio::test]
 async fn declined_erasure_keeps_the_messages() {
     let env = TestEnv::new().await;
     let conversation = env.conversation("ana").await;

@@ -1,6 +1,6 @@
 //! Rewords requests to forget, and the confirmations of the lists of messages to erase.
 
-use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::dialogue::Utterance;
 use threadkeep::{ChatMessage, Role, Value};
 
 use crate::erase_tools::FIND;
@@ -132,7 +132,7 @@ pub(super) fn requested(message: &str) -> Option<String> {
     let is_reworded = start > 0 || !matches!(utterance.word(0), "forget" | "erase" | "delete" | "remove");
     let rest = &message[words.get(object).filter(|_| is_reworded && is_said(object))?.span.start..];
     let is_spanish = matches!(utterance.word(object), "todo");
-    (!is_question(rest)).then(|| format!("{} {rest}", if is_spanish { "olvida" } else { "forget" }))
+    Some(format!("{} {rest}", if is_spanish { "olvida" } else { "forget" }))
 }
 
 #[cfg(test)]

@@ -117,10 +117,11 @@ pub(super) fn requested(message: &str) -> Option<String> {
     let utterance = Utterance::new(message);
     let words = utterance.words();
     let start = (0..words.len()).take_while(|at| OPENINGS.contains(&utterance.word(*at))).count();
-    let is_said = |at: usize| {
+    let covers_words = |at: usize| {
         matches!(utterance.word(at), "everything" | "all" | "anything" | "what" | "whatever" | "todo")
             && (at..words.len()).any(|at| {
-                matches!(utterance.word(at), "know" | "said" | "told" | "mentioned" | "wrote" | "me" | "sabes" | "dije")
+                matches!(utterance.word(at), "know" | "said" | "told" | "mentioned" | "wrote" | "sabes" | "dije")
+                    || at > 0 && utterance.word(at) == "me" && utterance.word(at - 1) == "about"
             })
     };
     let object = match utterance.word(start) {
@@ -130,7 +131,7 @@ pub(super) fn requested(message: &str) -> Option<String> {
     };
     // The verbs that "forget" does not already begin, and openings that would be taken for a condition
     let is_reworded = start > 0 || !matches!(utterance.word(0), "forget" | "erase" | "delete" | "remove");
-    let rest = &message[words.get(object).filter(|_| is_reworded && is_said(object))?.span.start..];
+    let rest = &message[words.get(object).filter(|_| is_reworded && covers_words(object))?.span.start..];
     let is_spanish = matches!(utterance.word(object), "todo");
     Some(format!("{} {rest}", if is_spanish { "olvida" } else { "forget" }))
 }
@@ -169,6 +170,7 @@ mod tests {
             ("right, wipe everything you know about me", Some("forget everything you know about me")),
             ("get rid of what I said about Ana", Some("forget what I said about Ana")),
             ("wipe the table", None),
+            ("wipe all the crumbs off for me", None),
             ("clear all the plates", None),
             ("delete everything I said", None),
         ] {

@@ -147,7 +147,7 @@ async fn dialogues_of_the_twentieth_set_pass() {
 /// 149 of 188 turns passed in the first run.
 #[tokio::test]
 async fn dialogues_of_the_twenty_first_set_pass() {
-    check(&Set { text: include_str!("sets/set-21.json"), min_percent: 94 }).await;
+    check(&Set { text: include_str!("sets/set-21.json"), min_percent: 96 }).await;
 }
 
 /// Prints the report for the set in `THREADKEEP_DIALOGUES`, to measure a new set.

@@ -1,10 +1,12 @@
 //! Searches the corpus: ranks candidates from the index by relevance, and puts the relevant tesis in their legal order.
 
+mod related;
+
 use std::collections::{BTreeSet, HashMap};
 
 use serde::{Deserialize, Serialize};
 use threadkeep::context::recall::{Question, Statistics, bm25};
-use threadkeep::core::text::{TermCounts, TermMatcher, content_terms};
+use threadkeep::core::text::{TermCounts, content_terms};
 use threadkeep::core::{Embedding, FieldFilter, StoreError};
 use threadkeep::{Scope, Source, Value};
 
@@ -15,6 +17,7 @@ use crate::filters::Filters;
 use crate::intent::words;
 use crate::record::{Tesis, Tipo, court_slug};
 use crate::thesaurus;
+use related::{Items, Related, RelatedMatch};
 
 /// The maximum number of candidates that are requested from the index.
 const MAX_CANDIDATES: usize = 400;
@@ -28,10 +31,6 @@ const MORE_RELEVANT: f64 = 1.25;
 const MIN_COVERAGE: f64 = 0.3;
 /// The minimum share for an item that contains at least two words of the question.
 const MIN_COVERAGE_WITH_TWO_WORDS: f64 = 0.2;
-/// The weight of related words, compared with the words of the question.
-const RELATED_WEIGHT: f64 = 0.3;
-/// The share of a word's weight that an item earns if it contains only a related word.
-const RELATED_SHARE: f64 = 0.6;
 /// The share of its weight that a word keeps if the corpus does not contain it. Such a word does not distinguish items.
 const UNKNOWN_SHARE: f64 = 0.8;
 /// A minimum number of matched words and a minimum coverage. An item that reaches both is relevant.
@@ -61,8 +60,6 @@ pub(crate) const GENERIC: [&str; 12] = [
 const GENERIC_SHARE: f64 = 0.4;
 /// The maximum number of words of a query that are checked one by one.
 const MAX_CHECKED_WORDS: usize = 12;
-/// The maximum number of items that are compared with related words.
-const MAX_COMPARED: usize = 50;
 /// The weight of words in the title.
 const TITLE_WEIGHT: f64 = 0.6;
 /// The number of words at the start of an article that name its subject.
@@ -165,17 +162,15 @@ impl Corpus {
     /// Errors from the store.
     pub async fn search(&self, scope: &Scope, request: &SearchRequest) -> Result<Vec<FoundItem>, StoreError> {
         let question = Question::of_all_words(&content_words(&request.query));
-        let related = Question::of_all_words(&thesaurus::related(&request.query));
-        let mut terms = question.terms();
-        let own_terms = terms.len();
-        terms.extend(related.terms().into_iter().take(32_usize.saturating_sub(own_terms)));
+        let related = Related::of(&request.query, &question);
+        let terms = [question.terms(), related.terms().to_vec()].concat();
         let mut filters = request.filters.to_query();
         if terms.is_empty() && request.vector.is_none() && filters.is_empty() && !request.filters.is_empty() {
             // The index finds nothing by an exclusion alone.
             filters.push(FieldFilter::any("epoca", 1..=12));
         }
         let candidates = self.candidates(scope, terms, request.vector.clone(), filters, MAX_CANDIDATES).await?;
-        let mut ranked = rank(&question, &related, own_terms, candidates, request);
+        let mut ranked = rank(&question, &related, candidates, request);
         ranked.truncate(request.limit);
         Ok(ranked)
     }
@@ -208,24 +203,18 @@ struct ScoredHit {
     is_relevant: bool,
 }
 
-fn rank(
-    question: &Question,
-    related: &Question,
-    own_terms: usize,
-    candidates: Candidates,
-    request: &SearchRequest,
-) -> Vec<FoundItem> {
+fn rank(question: &Question, related: &Related, candidates: Candidates, request: &SearchRequest) -> Vec<FoundItem> {
     let Candidates { hits, documents, frequencies } = candidates;
     let is_excluded = |item: &Item| {
         request.exclude.contains(&item.key())
             || item.tesis().is_some_and(|tesis| request.filters.without.matches(tesis))
     };
     let hits: Vec<Hit> = hits.into_iter().filter(|hit| !is_excluded(&hit.item)).collect();
-    let (own, others) = frequencies.split_at(own_terms.min(frequencies.len()));
-    let mut others = others.to_vec();
-    others.resize(related.terms().len(), 0);
-    let scores = lexical_scores(question, related, &hits, documents, own, &others, is_story(&request.query));
-    let has_words = !question.is_empty() && !request.any_word;
+    let (own, others) = frequencies.split_at(question.terms().len().min(frequencies.len()));
+    let statistics = Statistics { documents, frequencies: question.frequencies_of_words(own) };
+    let related_statistics = Statistics { documents, frequencies: others.to_vec() };
+    let scores = lexical_scores(question, related, &hits, &statistics, &related_statistics, is_story(&request.query));
+    let has_words = !(question.is_empty() && related.is_empty()) && !request.any_word;
     let mut scored: Vec<ScoredHit> = hits
         .into_iter()
         .zip(scores)
@@ -244,28 +233,20 @@ fn rank(
 /// Returns the score of each item by words, and whether it contains enough of the question.
 fn lexical_scores(
     question: &Question,
-    related: &Question,
+    related: &Related,
     hits: &[Hit],
-    documents: u64,
-    own: &[u64],
-    others: &[u64],
+    statistics: &Statistics,
+    related_statistics: &Statistics,
     is_story: bool,
 ) -> Vec<(f64, bool)> {
-    let frequencies = question.frequencies_of_words(own);
-    let statistics = Statistics { documents, frequencies };
-    let (mut words, mut related_words) = (question.caching_matcher(), related.caching_matcher());
-    let counts: Vec<TermCounts> =
-        hits.iter().map(|hit| words.count(&format!("{}\n{}", hit.item.title(), hit.item.text()))).collect();
-    let titles: Vec<TermCounts> = hits.iter().map(|hit| words.count(&subject(&hit.item))).collect();
-    let count_related = |hit: &Hit| match related.is_empty() {
-        true => TermCounts::default(),
-        false => related_words.count(hit.item.text()),
-    };
-    let related_counts: Vec<TermCounts> = hits.iter().map(count_related).collect();
-    let related_statistics = Statistics { documents, frequencies: related.frequencies_of_words(others) };
-    let (texts, related_texts) = (bm25(&counts, &statistics), bm25(&related_counts, &related_statistics));
+    let mut words = question.caching_matcher();
+    let texts: Vec<String> = hits.iter().map(|hit| format!("{}\n{}", hit.item.title(), hit.item.text())).collect();
+    let subjects: Vec<String> = hits.iter().map(|hit| subject(&hit.item)).collect();
+    let counts: Vec<TermCounts> = texts.iter().map(|text| words.count(text)).collect();
+    let titles: Vec<TermCounts> = subjects.iter().map(|subject| words.count(subject)).collect();
+    let text_scores = bm25(&counts, statistics);
     let references: Vec<&TermCounts> = counts.iter().collect();
-    let mut weights = threadkeep::context::recall::weights(&references, &statistics);
+    let mut weights = threadkeep::context::recall::weights(&references, statistics);
     for (word, weight) in weights.iter_mut().enumerate() {
         let is_known = statistics.frequencies.get(word).is_some_and(|frequency| *frequency > 0);
         if !is_known && counts.iter().all(|counts| counts.counts[word] == 0) {
@@ -275,13 +256,21 @@ fn lexical_scores(
     for (weight, _) in weights.iter_mut().zip(question.words()).filter(|(_, word)| GENERIC.contains(word)) {
         *weight *= GENERIC_SHARE;
     }
-    let indirect = related_matches(question, hits, &counts, &texts);
+    let items = Items {
+        texts: &texts,
+        subjects: &subjects,
+        word_counts: &counts,
+        subject_counts: &titles,
+        word_weights: &weights,
+    };
+    let indirect: Vec<RelatedMatch> = related.matches(&items, related_statistics);
     let is_known = |word: &usize| {
-        counts.iter().any(|counts| counts.counts[*word] > 0) || indirect.iter().any(|words| words.contains(word))
+        counts.iter().any(|counts| counts.counts[*word] > 0) || indirect.iter().any(|found| found.words.contains(word))
     };
     let known: f64 = (0..weights.len()).filter(is_known).map(|word| weights[word]).sum::<f64>().max(f64::MIN_POSITIVE);
     let is_long = weights.len() >= MIN_LONG_QUESTION_WORDS;
-    let total: f64 = weights.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    // A question can consist of an everyday expression alone.
+    let total: f64 = weights.iter().sum::<f64>().max(1.0);
     let enough = if weights.len() >= VERY_LONG_QUESTION.0 { VERY_LONG_QUESTION.1 } else { MIN_MATCH.0 };
     let is_law: Vec<bool> = question.words().map(is_legal_word).collect();
     let has_law =
@@ -291,12 +280,11 @@ fn lexical_scores(
             counts.counts.iter().zip(&weights).filter(|(count, _)| **count > 0).map(|(_, weight)| *weight).sum::<f64>()
                 / total
         };
-        let by_related: f64 = indirect[index].iter().map(|word| weights[*word] * RELATED_SHARE).sum();
-        let coverage = matched(&counts[index]) + by_related / total;
-        let words = counts[index].counts.iter().filter(|count| **count > 0).count() + indirect[index].len();
-        let score = texts[index] * (0.5 + coverage)
-            + TITLE_WEIGHT * matched(&titles[index]) * total
-            + RELATED_WEIGHT * related_texts[index];
+        let by_related = &indirect[index];
+        let coverage = matched(&counts[index]) + by_related.covered / total;
+        let words = counts[index].counts.iter().filter(|count| **count > 0).count() + by_related.words.len();
+        let score = (text_scores[index] + by_related.score) * (0.5 + coverage)
+            + TITLE_WEIGHT * (matched(&titles[index]) * total + by_related.in_subject);
         let is_foreign = matches!(&hits[index].item, Item::Passage(passage) if passage.country.is_some());
         let score = if is_foreign { score * FOREIGN_SHARE } else { score };
         let is_relevant = coverage >= MIN_COVERAGE
@@ -332,36 +320,6 @@ fn is_legal_word(word: &str) -> bool {
     !GENERIC.contains(&word)
         && stems
             .any(|stem| words::is_legal_stem(&stem) || words::is_weak_legal_stem(&stem) || thesaurus::has_stem(&stem))
-}
-
-/// Returns, for each item, the words of the question that it lacks but for which it contains a related word.
-fn related_matches(question: &Question, hits: &[Hit], counts: &[TermCounts], scores: &[f64]) -> Vec<Vec<usize>> {
-    let mut matches = vec![Vec::new(); hits.len()];
-    let words = counts.first().map_or(0, |counts| counts.counts.len());
-    let terms = question.terms();
-    let related_of = |word: &str| -> Vec<&String> {
-        let stems: Vec<String> = content_terms(word).into_iter().flat_map(|(_, stems)| stems).collect();
-        stems.iter().flat_map(|stem| thesaurus::related_stems(stem)).collect()
-    };
-    let related: Vec<Vec<&String>> = question.words().take(words).map(related_of).collect();
-    // Each stem is a word of its own, because several words of the question can share it.
-    let stems: Vec<&String> = related.iter().flatten().copied().filter(|stem| !terms.contains(*stem)).collect();
-    let stems: Vec<&String> = stems.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
-    if stems.is_empty() {
-        return matches;
-    }
-    let matcher = TermMatcher::new(&stems.iter().map(|stem| vec![(*stem).clone()]).collect::<Vec<_>>());
-    let mut matcher = matcher.caching();
-    let mut best: Vec<usize> = (0..hits.len()).collect();
-    best.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-    for index in best.into_iter().take(MAX_COMPARED) {
-        let found = matcher.count(&format!("{}\n{}", hits[index].item.title(), hits[index].item.text()));
-        let contains = |stem: &String| stems.binary_search(&stem).is_ok_and(|at| found.counts[at] > 0);
-        let is_indirect =
-            |word: &usize| counts[index].counts[*word] == 0 && related[*word].iter().any(|stem| contains(stem));
-        matches[index] = (0..related.len()).filter(is_indirect).collect();
-    }
-    matches
 }
 
 /// Whether a question names the topic of a tesis, which is the first sentence of its rubro: `USUCAPIÓN. JUSTO TÍTULO.`

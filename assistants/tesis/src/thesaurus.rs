@@ -1,5 +1,8 @@
 //! Words that indicate no topic, and groups of words that people use for the same legal concept.
 
+pub(crate) mod everyday;
+pub(crate) mod family;
+
 use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
@@ -116,13 +119,20 @@ const LEGAL: &str = "
 struct Word {
     text: &'static str,
     stems: Vec<String>,
+    spanish_stem: String,
+}
+
+impl Word {
+    fn new(text: &'static str) -> Self {
+        Self { text, stems: stems(text), spanish_stem: everyday::stems(text).concat() }
+    }
 }
 
 /// The related words by stem.
 static RELATED: LazyLock<HashMap<String, Vec<Word>>> = LazyLock::new(|| {
     let mut related: HashMap<String, Vec<Word>> = HashMap::new();
     for group in GROUPS.lines().map(str::trim).filter(|line| !line.is_empty()) {
-        let words: Vec<Word> = group.split_whitespace().map(|text| Word { text, stems: stems(text) }).collect();
+        let words: Vec<Word> = group.split_whitespace().map(Word::new).collect();
         for word in &words {
             for term in &word.stems {
                 let others = words.iter().filter(|other| other.text != word.text).cloned();
@@ -179,6 +189,11 @@ pub(crate) fn all_related(text: &str) -> HashSet<String> {
 /// Returns the stems of the words that are related to a stem.
 pub(crate) fn related_stems(stem: &str) -> impl Iterator<Item = &'static String> + use<> {
     RELATED.get(stem).into_iter().flatten().flat_map(|word| &word.stems)
+}
+
+/// Returns the Spanish stems of the words that are related to a Spanish stem.
+pub(crate) fn related_spanish_stems(stem: &str) -> impl Iterator<Item = &'static String> + use<> {
+    RELATED.get(stem).into_iter().flatten().map(|word| &word.spanish_stem)
 }
 
 #[cfg(test)]

@@ -214,7 +214,7 @@ fn rank(question: &Question, related: &Related, candidates: Candidates, request:
     let statistics = Statistics { documents, frequencies: question.frequencies_of_words(own) };
     let related_statistics = Statistics { documents, frequencies: others.to_vec() };
     let scores = lexical_scores(question, related, &hits, &statistics, &related_statistics, is_story(&request.query));
-    let has_words = !(question.is_empty() && related.is_empty()) && !request.any_word;
+    let has_words = !(request.any_word || question.is_empty() && related.is_empty());
     let mut scored: Vec<ScoredHit> = hits
         .into_iter()
         .zip(scores)

@@ -87,7 +87,7 @@ mod tests {
             ("notifique", "notificacion"),
             ("prescribe", "prescripcion"),
             ("omite", "omision"),
-            ("eligen", "eleccion"),
+            ("protege", "proteccion"),
             ("arrendador", "arrendamiento"),
             ("indemnizar", "indemnizacion"),
         ] {

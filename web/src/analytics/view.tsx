@@ -61,7 +61,7 @@ export function AnalyticsView() {
             <Tile name={t("answered_questions")} value={number(figures.turns)} />
             <Tile name={t("input_tokens")} value={tokensOf(figures, figures.input_tokens)} />
             <Tile name={t("output_tokens")} value={tokensOf(figures, figures.output_tokens)} />
-            <Tile name={t("cost")} value={costOf(figures)} />
+            <Tile name={t("cost")} value={costOf(figures)} note={costNoteOf(figures)} />
           </dl>
           <div class="charts">
             <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => heading(t(`role_${role}` as Key)))} />
@@ -107,11 +107,15 @@ function tokensOf(figures: Analytics, tokens: number): string {
 
 function costOf(figures: Analytics): string {
   if (figures.cost_usd > 0 || figures.turns === 0) return dollars(figures.cost_usd);
-  if (isAllBuiltIn(figures)) {
-    const recorded = Object.values(figures.models).reduce((sum, count) => sum + count, 0);
-    return t(recorded < (figures.roles["assistant"] ?? 0) ? "no_cost_reported" : "free");
-  }
+  if (isAllBuiltIn(figures)) return t("free");
   return figures.input_tokens + figures.output_tokens > 0 ? dollars(0) : t("not_reported");
+}
+
+/** Says for how many messages a cost is known, unless it is known for all or none of them. */
+function costNoteOf({ models, roles }: Analytics): string | undefined {
+  const recorded = Object.values(models).reduce((sum, count) => sum + count, 0);
+  const total = roles["assistant"] ?? 0;
+  return recorded > 0 && recorded < total ? t("cost_known_for", { count: recorded, total }) : undefined;
 }
 
 /** Returns counts of assistant messages, and how many messages the counts leave out. */

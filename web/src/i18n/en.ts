@@ -106,7 +106,7 @@ export const en = {
   built_in_model: "built-in (no network)",
   not_reported: "Not reported",
   free: "Free",
-  no_cost_reported: "None reported",
+  cost_known_for: "known for {count} of {total} messages",
   routed_to: "Routed to",
   confidence: "confidence {percent}%",
   call_failed: "failed",

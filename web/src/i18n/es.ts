@@ -105,7 +105,7 @@ export const es: Record<keyof typeof en, string> = {
   built_in_model: "integrado (sin red)",
   not_reported: "Sin datos",
   free: "Gratis",
-  no_cost_reported: "Ninguno registrado",
+  cost_known_for: "se conoce para {count} de {total} mensajes",
   routed_to: "Dirigida a",
   confidence: "confianza {percent} %",
   call_failed: "falló",

@@ -14,8 +14,8 @@ use crate::offline::words::{Act, Lexicon, Reading, number_of, read};
 const MAX_WORDS_OF_CHECK: usize = 6;
 /// How many exchanges before the newest change count for "both" and "all".
 const MAX_EARLIER: usize = 2;
-/// Words of which such a question consists.
-const CHECKS: [&str; 97] = [
+/// Words of such a question that do not say what is asked.
+const FILLERS: [&str; 53] = [
     "is",
     "are",
     "was",
@@ -34,66 +34,23 @@ const CHECKS: [&str; 97] = [
     "both",
     "all",
     "so",
-    "ok",
-    "okay",
     "and",
-    "now",
     "then",
     "yet",
     "already",
     "by",
     "the",
-    "there",
     "still",
-    "gone",
-    "done",
-    "ready",
-    "up",
-    "back",
     "with",
-    "fine",
-    "good",
-    "well",
-    "alright",
-    "healthy",
-    "green",
-    "live",
-    "through",
-    "thru",
-    "go",
-    "went",
-    "run",
-    "ran",
-    "take",
-    "took",
-    "taken",
-    "work",
-    "worked",
-    "working",
-    "happen",
-    "happened",
-    "finished",
-    "finish",
-    "complete",
-    "completed",
-    "applied",
-    "apply",
-    "effect",
     "in",
     "place",
     "happy",
     "puh",
     "phew",
-    "success",
-    "successful",
-    "approved",
-    "approve",
     "anyone",
     "anybody",
     "someone",
     "somebody",
-    "accepted",
-    "rejected",
     "those",
     "two",
     "three",
@@ -111,11 +68,10 @@ const CHECKS: [&str; 97] = [
     "came",
     "sure",
     "really",
-    "dead",
     "everything",
 ];
-/// Those of them that say what is asked.
-const STATES: [&str; 45] = [
+/// Words of such a question that say what is asked.
+const STATES: [&str; 44] = [
     "gone",
     "done",
     "ready",
@@ -158,10 +114,13 @@ const STATES: [&str; 45] = [
     "approve",
     "accepted",
     "rejected",
-    "restarts",
     "now",
     "dead",
 ];
+
+fn is_word_of_check(word: &str) -> bool {
+    FILLERS.contains(&word) || STATES.contains(&word)
+}
 
 /// Whether a message asks in few words what came of the change that was requested last, after which nothing else was spoken of.
 pub(super) fn asks_for_outcome(reading: &Reading, conversation: &Conversation) -> bool {
@@ -193,7 +152,7 @@ pub(super) fn asks_for_outcome(reading: &Reading, conversation: &Conversation) -
         && !is_there
         && reading.names.is_empty()
         && reading.namespace.is_none()
-        && words.iter().all(|word| CHECKS.contains(&&**word) || names_change(word) || number_of(word).is_some())
+        && words.iter().all(|word| is_word_of_check(word) || names_change(word) || number_of(word).is_some())
         && words.iter().any(|word| STATES.contains(&&**word) || names_change(word) || number_of(word).is_some())
 }
 
@@ -242,7 +201,7 @@ fn is_check(exchange: &Exchange, changed: &Exchange, conversation: &Conversation
     let is_look = exchange.steps.iter().any(|step| step.command.verb == Verb::RolloutStatus);
     let asks = is_look
         || matches!(said.act, Some(Act::Outcome | Act::History | Act::Repeat))
-        || said.words.len() <= MAX_WORDS_OF_CHECK && said.words.iter().all(|word| CHECKS.contains(&&**word));
+        || said.words.len() <= MAX_WORDS_OF_CHECK && said.words.iter().all(|word| is_word_of_check(word));
     asks && !exchange.asked && refer::subjects(exchange).iter().all(is_of_change)
 }
 

@@ -86,7 +86,7 @@ export const es: Record<keyof typeof en, string> = {
   the_assistant: "el asistente",
   passage_gone: "El texto citado ya no está disponible.",
   show_in_place: "Mostrar en la conversación",
-  kind: "Fuente",
+  kind: "Clase de fuente",
   field_type: "Clase (tipo)",
   field_registro: "Registro digital",
   field_epoca: "Época",

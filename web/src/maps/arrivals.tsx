@@ -70,12 +70,17 @@ export function ArrivalsStrip({ arrivals, network }: { arrivals: Arrivals; netwo
   );
 }
 
+/** Returns the minutes from the present time to the announced one, as clocks show them: both without their seconds. */
+function minutesBetween(now: number, dueMs: number): number {
+  return Math.floor(dueMs / 60_000) - Math.floor(now / 60_000);
+}
+
 function minutesLeft(train: Train, now: number): string {
-  return number(Math.max(0, Math.round((train.dueMs - now) / 60_000)));
+  return number(Math.max(0, minutesBetween(now, train.dueMs)));
 }
 
 function isDue(train: Train, now: number): boolean {
-  return train.dueMs - now < 30_000;
+  return train.dueMs - now < 30_000 || minutesBetween(now, train.dueMs) <= 0;
 }
 
 function titleOf(train: Train): string {

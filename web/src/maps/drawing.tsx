@@ -82,9 +82,7 @@ export function Stretches({ stretches }: { stretches: Stretch[] }) {
       {shown.map(({ path, style, kind }, index) => (
         <path key={index} class={`map-casing${kind}`} style={style} d={path} />
       ))}
-      {shown.map(({ path, style, kind }, index) => (
-        <path key={index} class={`map-stretch${kind}`} style={style} d={path} />
-      ))}
+      {["map-edge", "map-stretch"].flatMap((layer) => shown.map(({ path, style, kind }, index) => <path key={`${layer} ${index}`} class={`${layer}${kind}`} style={style} d={path} />))}
     </>
   );
 }

@@ -47,7 +47,7 @@ function stretchesAround(line: Line, stations: Set<Station>): Station[][] {
   });
 }
 
-/** Lines with all their stations. The stations of `named` get names where there is room; other branches than `branch` are faint, below it. */
+/** Lines with all their stations. The stations of `named` get names where there is room; other branches than `branch` are faint, below it, and without stations. */
 export function LinesPicture({ lines, named, branch, label, network, height }: { lines: Line[]; named: Station[]; branch?: Station[]; label: string; network: Network; height: number }) {
   const isAll = lines.length === 0;
   const draw = (size: Size) => {
@@ -57,7 +57,7 @@ export function LinesPicture({ lines, named, branch, label, network, height }: {
       .flatMap((line) => line.tracks.map((track, index) => ({ line, track, isFaint: branch !== undefined && line.patterns[index] !== branch })))
       .sort((one, other) => Number(other.isFaint) - Number(one.isFaint));
     const place = fit(patterns.flatMap(({ pattern }) => pattern), size);
-    const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
+    const stations = branch ?? [...new Set(patterns.flatMap(({ pattern }) => pattern))];
     const passed = new Set(patterns.flatMap(({ pattern }) => pattern.slice(1, -1)));
     const ends = new Set(patterns.flatMap(({ pattern }) => [pattern[0], pattern.at(-1)]).filter((station) => station && !passed.has(station)));
     const shown = [...new Set([...named, ...stations.filter((station) => ends.has(station))])];

@@ -216,7 +216,7 @@ export function board(name = UNION_SQUARE, ageMinutes = 0) {
     stop_id: "L03S",
     minutes_until: minutes,
     clock: new Date(now + minutes * 60_000).toISOString().slice(11, 16),
-    at: Math.floor(now / 1000) + minutes * 60 + 40,
+    at: Math.floor(now / 1000) + minutes * 60,
     is_assigned: true,
     is_stalled: false,
     is_rerouted: false,

@@ -24,6 +24,8 @@ const STEP_MESSAGES: u64 = 500;
 const STEP_CHANGES: u64 = 500;
 /// The maximum number of concurrent index corrections.
 const CONCURRENT_EDITS: usize = 32;
+/// How long replicas may take to apply what was removed.
+const REPLICA_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a rewrite of the append-only file may take.
 const REWRITE_TIMEOUT: Duration = Duration::from_secs(600);
 /// The interval at which its completion is polled.
@@ -198,6 +200,7 @@ impl Shared {
         if !is_enabled {
             return Ok(());
         }
+        self.wait_for_replicas().await?;
         // A rewrite that is in progress may have begun before the text was removed.
         self.wait_for_rewrites().await?;
         let end = tokio::time::Instant::now() + REWRITE_TIMEOUT;
@@ -209,6 +212,37 @@ impl Shared {
             tokio::time::sleep(REWRITE_POLL).await;
         }
         self.wait_for_rewrites().await
+    }
+
+    /// Waits until the replicas have applied all removals. A replica that rewrote its file before would write the text again.
+    async fn wait_for_replicas(&self) -> Result<()> {
+        let end = tokio::time::Instant::now() + REPLICA_TIMEOUT;
+        let written = self.replication().await?;
+        loop {
+            let current = self.replication().await?;
+            let has_applied = |primary: &Replication| {
+                let same = current.iter().find(|other| other.id == primary.id);
+                same.is_some_and(|now| now.applied.iter().all(|offset| *offset >= primary.offset))
+            };
+            if written.iter().all(has_applied) {
+                return Ok(());
+            }
+            if tokio::time::Instant::now() >= end {
+                return Err(StoreError::unavailable(Reason::Timeout));
+            }
+            tokio::time::sleep(REWRITE_POLL).await;
+        }
+    }
+
+    /// Returns the replication of each primary.
+    async fn replication(&self) -> Result<Vec<Replication>> {
+        let mut info = redis::cmd("INFO");
+        info.arg("replication");
+        let mut primaries = Vec::new();
+        for reply in self.connections.run_on_all(&info).await? {
+            primaries.extend(reply.text()?.and_then(|text| Replication::parse(&text)));
+        }
+        Ok(primaries)
     }
 
     async fn wait_for_rewrites(&self) -> Result<()> {
@@ -239,6 +273,36 @@ impl Shared {
 
 fn is_in_progress(error: &StoreError) -> bool {
     std::error::Error::source(error).is_some_and(|source| source.to_string().contains("in progress"))
+}
+
+/// How far the log of a primary was applied.
+#[derive(Debug, PartialEq, Eq)]
+struct Replication {
+    /// The id of the log.
+    id: String,
+    /// The end of the log.
+    offset: u64,
+    /// How far each connected replica has applied it.
+    applied: Vec<u64>,
+}
+
+impl Replication {
+    /// Parses the replication section of `INFO`; returns `None` for a replica.
+    fn parse(info: &str) -> Option<Self> {
+        let value = |name: &str| info.lines().find_map(|line| line.trim().strip_prefix(name)?.strip_prefix(':'));
+        if value("role")? != "master" {
+            return None;
+        }
+        let lines =
+            info.lines().map(str::trim).filter(|line| line.starts_with("slave") && line.contains(",state=online"));
+        let applied =
+            lines.filter_map(|line| line.split(',').find_map(|part| part.strip_prefix("offset="))?.parse().ok());
+        Some(Self {
+            id: value("master_replid")?.to_owned(),
+            offset: value("master_repl_offset")?.parse().ok()?,
+            applied: applied.collect(),
+        })
+    }
 }
 
 /// A step of the sweep of one thread.
@@ -454,4 +518,20 @@ impl Sweep<'_> {
 
 fn count_messages(entries: &[DumpEntry]) -> u64 {
     entries.iter().filter(|entry| matches!(entry, DumpEntry::Message { .. })).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Replication;
+
+    #[test]
+    fn the_replication_of_a_primary_names_what_connected_replicas_have_applied() {
+        let info = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n\
+                    slave0:ip=127.0.0.1,port=7001,state=online,offset=140,lag=0\r\n\
+                    slave1:ip=127.0.0.1,port=7002,state=wait_bgsave,offset=0,lag=0\r\n\
+                    master_replid:a1b2\r\nmaster_repl_offset:154\r\n";
+        let expected = Replication { id: "a1b2".to_owned(), offset: 154, applied: vec![140] };
+        assert_eq!(Replication::parse(info), Some(expected));
+        assert_eq!(Replication::parse("role:slave\r\nmaster_replid:a1b2\r\nmaster_repl_offset:154\r\n"), None);
+    }
 }

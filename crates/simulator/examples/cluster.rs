@@ -12,7 +12,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let [folder, kubeconfig] = arguments.as_slice() else { return Err("usage: cluster FOLDER KUBECONFIG".into()) };
     let cluster = Cluster::start(World::read(folder)?).await?;
     std::fs::write(kubeconfig, cluster.kubeconfig())?;
-    println!("{}", kubeconfig.display());
+    writeln!(std::io::stdout(), "{}", kubeconfig.display())?;
     std::io::stdout().flush()?;
     // The server runs on this thread, so the input is read on another one.
     let (closed, input_end) = tokio::sync::oneshot::channel::<()>();

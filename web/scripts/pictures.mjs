@@ -109,8 +109,7 @@ try {
           await page.locator(".composer textarea").fill("Remember that the tent is in the cellar.");
           await page.locator(".composer textarea").press("Enter");
           await page.waitForSelector(".message.assistant");
-          // The engine of a debug build is slow.
-          await page.waitForTimeout(2500);
+          await page.waitForSelector(".meter:not(.stale, .empty)");
         }
         if (name === "chat-source") {
           await page.locator(".sources button").first().click();

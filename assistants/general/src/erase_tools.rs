@@ -22,6 +22,8 @@ pub(crate) const ERASE: &str = "erase_messages";
 /// The topic of all messages of the user.
 pub(crate) const EVERYTHING: &str = "everything";
 
+/// The maximum number of other messages that are erased with a list of everything.
+const MAX_RELATED: usize = 1_000;
 /// The maximum number of messages in one list.
 const MAX_MESSAGES: usize = 50;
 /// How many of the newest messages of the thread are searched for the list.
@@ -162,16 +164,21 @@ async fn find_everything(memory: &Memory, context: &ToolContext) -> Result<Found
     let threads = memory.list_by_last_message(&context.scope, &MetadataFilter::default()).await.map_err(unavailable)?;
     let (mut messages, mut related, mut has_more) = (Vec::new(), Vec::new(), false);
     for (thread, _) in threads {
+        if messages.len() == MAX_MESSAGES && related.len() == MAX_RELATED {
+            has_more = true;
+            break;
+        }
         let newest = memory.newest(&context.scope, thread.id, limits::PAGE).await.map_err(unavailable)?;
         has_more |= newest.len() == limits::PAGE;
         for message in newest.iter().rev() {
             let text = message.plain_text();
             let is_statement = message.content.role == Role::User && !statements(&text).is_empty();
-            if is_statement && messages.len() == MAX_MESSAGES {
+            let is_full = if is_statement { messages.len() == MAX_MESSAGES } else { related.len() == MAX_RELATED };
+            if is_full {
                 has_more = true;
             } else if is_statement {
                 messages.push(FoundMessage::new(thread.id, message));
-            } else if !is_statement && text.trim() != context.question.trim() {
+            } else if text.trim() != context.question.trim() {
                 related.push(MessagePosition { thread: thread.id, id: message.id });
             }
         }

@@ -75,6 +75,13 @@ pub struct ObjectSummary {
     pub created: String,
 }
 
+impl ObjectSummary {
+    /// Whether two summaries are of one object.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        (&self.kind, &self.name, &self.namespace) == (&other.kind, &other.name, &other.namespace)
+    }
+}
+
 /// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {

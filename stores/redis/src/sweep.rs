@@ -282,7 +282,7 @@ struct Replication {
     id: String,
     /// The end of the log.
     offset: u64,
-    /// How far each connected replica has applied it.
+    /// How far each replica has applied it. A replica that is still copying the primary has applied nothing.
     applied: Vec<u64>,
 }
 
@@ -293,8 +293,7 @@ impl Replication {
         if value("role")? != "master" {
             return None;
         }
-        let lines =
-            info.lines().map(str::trim).filter(|line| line.starts_with("slave") && line.contains(",state=online"));
+        let lines = info.lines().map(str::trim).filter(|line| line.starts_with("slave") && line.contains(",state="));
         let applied =
             lines.filter_map(|line| line.split(',').find_map(|part| part.strip_prefix("offset="))?.parse().ok());
         Some(Self {
@@ -525,12 +524,12 @@ mod tests {
     use super::Replication;
 
     #[test]
-    fn the_replication_of_a_primary_names_what_connected_replicas_have_applied() {
+    fn the_replication_of_a_primary_names_what_replicas_have_applied() {
         let info = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\n\
                     slave0:ip=127.0.0.1,port=7001,state=online,offset=140,lag=0\r\n\
                     slave1:ip=127.0.0.1,port=7002,state=wait_bgsave,offset=0,lag=0\r\n\
                     master_replid:a1b2\r\nmaster_repl_offset:154\r\n";
-        let expected = Replication { id: "a1b2".to_owned(), offset: 154, applied: vec![140] };
+        let expected = Replication { id: "a1b2".to_owned(), offset: 154, applied: vec![140, 0] };
         assert_eq!(Replication::parse(info), Some(expected));
         assert_eq!(Replication::parse("role:slave\r\nmaster_replid:a1b2\r\nmaster_repl_offset:154\r\n"), None);
     }

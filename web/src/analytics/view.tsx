@@ -121,8 +121,8 @@ function costNoteOf({ models, roles }: Analytics): string | undefined {
 /** Returns counts of assistant messages, and how many messages the counts leave out. */
 function ofAnswers({ roles }: Analytics, counts: Record<string, number>, name: (key: string) => string): [string, number][] {
   const left = (roles["assistant"] ?? 0) - Object.values(counts).reduce((sum, count) => sum + count, 0);
-  const bars: [string, number][] = [...mapValues(counts, name), ...(left > 0 ? [[t("not_recorded"), left] as [string, number]] : [])];
-  return bars.sort((one, other) => other[1] - one[1]).map(([name, count]) => [heading(name), count]);
+  const bars: [string, number][] = [...mapValues(counts, name), ...(left > 0 ? [[heading(t("not_recorded")), left] as [string, number]] : [])];
+  return bars.sort((one, other) => other[1] - one[1]);
 }
 
 function mapValues(counts: Record<string, number>, name: (key: string) => string): [string, number][] {

@@ -112,7 +112,7 @@ export const en = {
   call_failed: "failed",
   call_done: "done",
   title: "Title",
-  key: "Key of its program",
+  key: "Key",
   rename: "Rename",
   untitled: "Untitled conversation",
   export_thread: "Export this conversation",

@@ -30,9 +30,14 @@ export function speakerName(message: Message, assistant: string, assistants: str
   const { agent, author } = message;
   if (agent && assistants.includes(agent)) return assistantName(agent);
   const name = assistantName(assistant || t("assistant"));
-  if (turnOf(message) !== null) return agent ? `${name} · ${agentName(agent, new Map())}` : name;
+  if (turnOf(message) !== null) return agent && agent !== assistant ? `${name} · ${inWords(agentName(agent, new Map()))}` : name;
   const other = agent ?? author;
   return other ? visibleLine(other) : name;
+}
+
+/** Returns an id in capitals as words: `HAMMERSMITH_CITY` as "Hammersmith city". */
+function inWords(name: string): string {
+  return /^[A-Z_]+$/.test(name) ? heading(name.toLowerCase()) : name;
 }
 
 /** The agents of an assistant that are not named after a line: for questions about its whole network, and for answers of several agents. */
@@ -45,7 +50,6 @@ const AGENTS: Record<string, "agent_status" | "agent_collaborative"> = { STATUS:
 export function agentName(name: string, lines: Map<string, string>): string {
   const known = Object.hasOwn(AGENTS, name) ? AGENTS[name] : undefined;
   if (known) return t(known);
-  if (!/^[A-Z_]+$/.test(name)) return assistantName(name);
-  const line = lines.get(name.toLowerCase().replaceAll("_", "-"));
-  return line === undefined ? heading(name.toLowerCase()) : visibleLine(line, 60);
+  const line = /^[A-Z_]+$/.test(name) ? lines.get(name.toLowerCase().replaceAll("_", "-")) : undefined;
+  return line === undefined ? assistantName(name) : visibleLine(line, 60);
 }

@@ -19,7 +19,7 @@ use crate::evidence::{Candidate, answers, contains_topic, matches_word, missing_
 const PREFERENCES: &str = "What the user prefers:\n";
 /// The maximum number of characters in a quotation.
 const MAX_CHARACTERS: usize = 500;
-pub(super) const MONTHS: [&str; 12] = [
+const MONTHS: [&str; 12] = [
     "January",
     "February",
     "March",
@@ -33,7 +33,7 @@ pub(super) const MONTHS: [&str; 12] = [
     "November",
     "December",
 ];
-pub(super) const MONTHS_IN_SPANISH: [&str; 12] = [
+const MONTHS_IN_SPANISH: [&str; 12] = [
     "enero",
     "febrero",
     "marzo",

@@ -3,9 +3,10 @@
 use jiff::civil::{Date, Weekday};
 use threadkeep::core::text::Language;
 use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::time::{Period, find_times};
 use threadkeep::{ChatMessage, Role};
 
-use super::quoting::{MONTHS, MONTHS_IN_SPANISH, formatted_day, quoted_texts};
+use super::quoting::{formatted_day, quoted_texts};
 
 /// Words of such a question.
 const WORDS: [&str; 30] = [
@@ -80,35 +81,11 @@ impl DayAndMonth {
 
 /// Returns the dates in a text: "4 May 2026", "May 4", "4 de mayo".
 fn dates(text: &str) -> Vec<DayAndMonth> {
-    let utterance = Utterance::new(text);
-    let word = |at: usize| utterance.word(at);
-    let month = |word: &str| {
-        let is_name = |name: &&str| {
-            let name = name.to_lowercase();
-            name == word || word.len() == 3 && name.starts_with(word)
-        };
-        let position = MONTHS.iter().position(&is_name);
-        position.or_else(|| MONTHS_IN_SPANISH.iter().position(is_name))
+    let of_period = |period: Option<Period>| match period? {
+        Period::Date { year, month, day } => Some(DayAndMonth { day, month, year }),
+        _ => None,
     };
-    let day = |word: &str| {
-        let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-        digits.parse::<i8>().ok().filter(|day| (1..=31).contains(day))
-    };
-    let year = |word: &str| word.parse::<i16>().ok().filter(|year| (1900..2200).contains(year));
-    let mut found = Vec::new();
-    for at in 0..utterance.words().len() {
-        let Some(position) = month(word(at)) else { continue };
-        let before = |back: usize| at.checked_sub(back).and_then(|at| day(word(at)));
-        let is_of = at > 0 && matches!(word(at - 1), "of" | "de");
-        let (day, next) = match (before(1 + usize::from(is_of)), day(word(at + 1))) {
-            (Some(day), _) => (day, at + 1 + usize::from(word(at + 1) == "de")),
-            (None, Some(day)) => (day, at + 2),
-            (None, None) => continue,
-        };
-        let month = i8::try_from(position + 1).unwrap_or(1);
-        found.push(DayAndMonth { day, month, year: year(word(next)) });
-    }
-    found
+    find_times(&Utterance::new(text)).into_iter().filter_map(|found| of_period(found.time.period)).collect()
 }
 
 #[cfg(test)]

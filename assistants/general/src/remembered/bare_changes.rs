@@ -2,7 +2,7 @@
 
 use threadkeep::agent::{Excerpt, Failure, SourceQuery};
 use threadkeep::core::text::content_terms;
-use threadkeep::dialogue::time::find_times;
+use threadkeep::dialogue::time::{Period, find_times};
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{Message, Role, Source, ThreadId};
 
@@ -48,8 +48,8 @@ pub(super) async fn add_bare_changes(
             };
             let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
             // A report such as "final: 26 September" changes a date; "no, 26 September" directly corrects what was said last.
-            let has_same_form = |older: &&(&Message, String)| is_changed(older) && names_month(&older.1);
-            let reports_date = names_month(text) && !corrects_last(text);
+            let has_same_form = |older: &&(&Message, String)| is_changed(older) && names_date(&older.1);
+            let reports_date = names_date(text) && !corrects_last(text);
             let of_same_form = || statements[..at].iter().rev().find(has_same_form).filter(|_| reports_date);
             let older = of_same_form().or_else(|| statements[..at].iter().rev().find(is_changed));
             // If there is no such statement, the message changes what the assistant quoted last.
@@ -93,41 +93,9 @@ fn value_kind(text: &str) -> Option<ValueKind> {
     utterance.words().iter().map(|word| digits(&word.folded)).max().filter(|most| *most > 0).map(ValueKind::Number)
 }
 
-/// Whether a text names a day of a month: "26 September".
-fn names_month(text: &str) -> bool {
-    const MONTHS: [&str; 22] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "enero",
-        "febrero",
-        "marzo",
-        "abril",
-        "mayo",
-        "junio",
-        "julio",
-        "agosto",
-        "septiembre",
-        "octubre",
-        "noviembre",
-    ];
-    let utterance = Utterance::new(text);
-    let has_day = text.contains(|c: char| c.is_ascii_digit());
-    has_day
-        && utterance.words().iter().any(|word| {
-            let word = word.folded.as_str();
-            MONTHS.contains(&word)
-                || matches!(word, "may" | "diciembre" | "jan" | "feb" | "mar" | "apr" | "jun" | "jul")
-                || matches!(word, "aug" | "sep" | "sept" | "oct" | "nov" | "dec")
-        })
+/// Whether a text names a date: "26 September".
+fn names_date(text: &str) -> bool {
+    find_times(&Utterance::new(text)).iter().any(|found| matches!(found.time.period, Some(Period::Date { .. })))
 }
 
 /// Whether a message begins like a correction of what was said directly before it.

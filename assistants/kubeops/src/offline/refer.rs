@@ -77,9 +77,7 @@ pub(super) fn fitting(object: &ObjectSummary, verb: Verb, kind: Option<&str>) ->
 fn unique(objects: Vec<ObjectSummary>) -> Vec<ObjectSummary> {
     let mut found: Vec<ObjectSummary> = Vec::new();
     for object in objects {
-        let is_known = found.iter().any(|known| {
-            (&known.kind, &known.name, &known.namespace) == (&object.kind, &object.name, &object.namespace)
-        });
+        let is_known = found.iter().any(|known| known.is_same(&object));
         if !is_known {
             found.push(object);
         }
@@ -184,11 +182,7 @@ fn completed_from<'a>(mut all: impl Iterator<Item = &'a ObjectSummary>, object: 
     if !object.state.is_empty() || says_more(&object) {
         return object;
     }
-    let is_same = |other: &&ObjectSummary| {
-        (&other.kind, &other.name, &other.namespace) == (&object.kind, &object.name, &object.namespace)
-            && says_more(other)
-    };
-    all.find(is_same).cloned().unwrap_or(object)
+    all.find(|other| other.is_same(&object) && says_more(other)).cloned().unwrap_or(object)
 }
 
 /// Returns the objects in a state from the newest answer that contains any.

@@ -17,32 +17,12 @@ const NOT_UNITS: [&str; 40] = [
     "al", "por", "cada", "de", "en", "con", "que", "si", "today", "back",
 ];
 /// Words of conditions that a product of a rate and an amount would ignore.
-const CONDITIONS: [&str; 24] = [
-    "without",
-    "except",
-    "excluding",
-    "minus",
-    "plus",
-    "less",
-    "more",
-    "extra",
-    "off",
-    "half",
-    "twice",
-    "double",
-    "discount",
-    "free",
-    "but",
-    "not",
-    "only",
-    "unless",
-    "until",
-    "percent",
-    "tax",
-    "vat",
-    "tip",
-    "average",
+const CONDITIONS: [&str; 16] = [
+    "off", "half", "twice", "double", "discount", "free", "but", "not", "only", "unless", "until", "percent", "tax",
+    "vat", "tip", "average",
 ];
+/// Words of conditions on an amount, which a scaled amount would ignore, too.
+const EXCEPTIONS: [&str; 8] = ["without", "except", "excluding", "minus", "plus", "less", "more", "extra"];
 /// Words of the part of a message that asks, beside units.
 const ASKING: [&str; 41] = [
     "how",
@@ -212,7 +192,8 @@ pub(super) fn calculated(text: &str, earlier: &[ChatMessage], known: &[Calculati
     let all = tokens(&pricing::with_currencies(text));
     let (own, period) = quantities(&all);
     let (rates, amounts): (Vec<Quantity>, Vec<Quantity>) = own.into_iter().partition(|quantity| quantity.per.is_some());
-    let has_condition = all.iter().any(|token| CONDITIONS.contains(&token.as_str()));
+    let has_condition =
+        all.iter().any(|token| CONDITIONS.contains(&token.as_str()) || EXCEPTIONS.contains(&token.as_str()));
     if has_condition || amounts.iter().any(|amount| amount.unit.is_empty()) {
         return None;
     }
@@ -392,7 +373,7 @@ pub(super) fn scaled(text: &str, earlier: &[ChatMessage]) -> Option<String> {
     let at = all.iter().position(|token| token == count)?;
     let is_count = matches!(word(at.checked_sub(1)?), "for" | "are" | "were" | "be" | "serve" | "feed" | "makes");
     let asks =
-        is_count && all.len() <= MAX_SCALED_WORDS && !all.iter().any(|token| CONDITIONS[..8].contains(&token.as_str()));
+        is_count && all.len() <= MAX_SCALED_WORDS && !all.iter().any(|token| EXCEPTIONS.contains(&token.as_str()));
     let messages = earlier.iter().rev().filter(|message| message.role == Role::User && asks);
     messages.map(ChatMessage::plain_text).find_map(|said| {
         let (head, list) = said.split_once(':')?;

@@ -183,10 +183,7 @@ pub(super) fn one_in(place: &str, conversation: &Conversation) -> Option<ObjectS
 /// Returns an object with its values as the cluster or the newest answer shows them.
 fn current(object: &ObjectSummary, conversation: &Conversation) -> ObjectSummary {
     let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
-    let is_same = |other: &&ObjectSummary| {
-        (&other.kind, &other.name, &other.namespace) == (&object.kind, &object.name, &object.namespace)
-    };
-    let mut known = conversation.mentioned.iter().flatten().chain(shown).filter(is_same);
+    let mut known = conversation.mentioned.iter().flatten().chain(shown).filter(|other| other.is_same(object));
     known.find(|other| !other.image.is_empty() || other.replicas.is_some()).unwrap_or(object).clone()
 }
 

@@ -87,7 +87,7 @@ fn is_of_list(description: &Description, conversation: &Conversation, lexicon: &
     let list = conversation.earlier.iter().rev().map(refer::listed).find(|list| list.len() > 1);
     let Some(list) = list.filter(|_| is_plain) else { return false };
     matches!(refer::described(conversation, description, lexicon), Found::One(object)
-        if list.iter().any(|own| (&own.kind, &own.name, &own.namespace) == (&object.kind, &object.name, &object.namespace)))
+        if list.iter().any(|own| own.is_same(&object)))
 }
 
 /// "Delete it, the staging one is enough": the description begins a statement, which does not say what to change.
@@ -207,9 +207,7 @@ fn applies_to(description: &Description, command: &Command, conversation: &Conve
     let own = ObjectSummary { kind, name, namespace, ..ObjectSummary::default() };
     let shown = conversation.earlier.iter().rev().flat_map(refer::shown_objects);
     let known: Vec<&ObjectSummary> = shown.chain(conversation.mentioned.iter().flatten()).collect();
-    let is_same = |object: &ObjectSummary| {
-        (&object.kind, &object.name, &object.namespace) == (&own.kind, &own.name, &own.namespace)
-    };
+    let is_same = |object: &ObjectSummary| object.is_same(&own);
     // A description of a pod also means the workload that owns it.
     let is_part = |object: &ObjectSummary| {
         object.namespace == own.namespace

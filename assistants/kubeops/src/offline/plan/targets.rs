@@ -558,10 +558,7 @@ impl Planner<'_> {
             return object.image.clone();
         }
         let shown = self.conversation.earlier.iter().rev().flat_map(refer::shown_objects);
-        let same = |other: &&ObjectSummary| {
-            (&other.kind, &other.name, &other.namespace) == (&object.kind, &object.name, &object.namespace)
-                && !other.image.is_empty()
-        };
+        let same = |other: &&ObjectSummary| other.is_same(object) && !other.image.is_empty();
         let mut all = self.conversation.mentioned.iter().flatten().chain(shown).filter(same);
         all.next().map(|other| other.image.clone()).unwrap_or_default()
     }

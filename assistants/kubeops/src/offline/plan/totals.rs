@@ -81,11 +81,7 @@ impl Planner<'_> {
         if done.is_empty() {
             return Some(Next::Run(commands));
         }
-        let is_meant = |object: &&ObjectSummary| {
-            objects
-                .iter()
-                .any(|own| (&own.kind, &own.name, &own.namespace) == (&object.kind, &object.name, &object.namespace))
-        };
+        let is_meant = |object: &&ObjectSummary| objects.iter().any(|own| own.is_same(object));
         let read =
             done.iter().filter_map(|step| step.outcome.as_ref()).flat_map(|outcome| &outcome.objects).filter(is_meant);
         let numbers: Vec<u64> = read.filter_map(number).collect();

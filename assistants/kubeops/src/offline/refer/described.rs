@@ -6,7 +6,7 @@ use crate::conversation::{Conversation, Exchange};
 use crate::kinds::kind_word;
 use crate::offline::words::{Age, Description, Lexicon, Pick, Reading, State, read};
 
-use super::picks::{is_same, without_owner};
+use super::picks::without_owner;
 use super::{Found, by_version, completed, listed, shown_objects, subjects, unique, was_deleted};
 
 /// Returns how a word fits an object: 0 is its whole name, 1 a part of it, 2 its namespace, 3 its image. `None` if it does not fit.
@@ -110,7 +110,7 @@ fn selected(
     if description.is_other
         && let Some(spoken) = spoken_last(conversation, &found)
     {
-        found.retain(|object| !is_same(object, &spoken));
+        found.retain(|object| !object.is_same(&spoken));
     }
     match description.position {
         None => found,
@@ -127,7 +127,7 @@ fn spoken_last(conversation: &Conversation, objects: &[ObjectSummary]) -> Option
     let mut spoken = singles.filter_map(|spoken| {
         let spoken = super::subjects::with_owner(conversation, spoken);
         let is_meant = |object: &&ObjectSummary| {
-            is_same(object, &spoken)
+            object.is_same(&spoken)
                 || object.namespace == spoken.namespace
                     && spoken.owner.as_ref().is_some_and(|(kind, name)| (kind, name) == (&object.kind, &object.name))
         };
@@ -167,7 +167,7 @@ fn twin(
         |object: &&ObjectSummary| object.kind == spoken.kind && object.name == spoken.name && is_there(object);
     let found = unique(std::iter::once(spoken).chain(shown).filter(is_twin).cloned().collect());
     let [only] = &found[..] else { return None };
-    (!description.is_other || !is_same(only, spoken)).then(|| only.clone())
+    (!description.is_other || !only.is_same(spoken)).then(|| only.clone())
 }
 
 /// Whether a list is the one that a description names: "on the crm list".

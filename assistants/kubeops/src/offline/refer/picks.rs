@@ -100,7 +100,7 @@ pub(in crate::offline) fn picked(conversation: &Conversation, pick: Pick, readin
         }
         Pick::Middle => list.get(list.len() / 2).filter(|_| list.len() % 2 == 1).cloned(),
         Pick::Next | Pick::Previous => spoken_last(conversation, &list)
-            .and_then(|last| list.iter().position(|object| is_same(object, &last)))
+            .and_then(|last| list.iter().position(|object| object.is_same(&last)))
             .and_then(|at| if pick == Pick::Next { at.checked_add(1) } else { at.checked_sub(1) })
             .and_then(|at| list.get(at).cloned()),
         Pick::Untouched => return untouched(conversation, list, verb),
@@ -151,7 +151,7 @@ pub(in crate::offline) fn pair_with(
         .rev()
         .map(|exchange| unique(listed(exchange).iter().filter_map(|object| fitting(object, verb, None)).collect()));
     let mut pairs = lists.filter(|list: &Vec<ObjectSummary>| list.len() > 1);
-    let pair = pairs.next().filter(|list| list.len() == 2 && list.iter().any(|other| is_same(other, object)));
+    let pair = pairs.next().filter(|list| list.len() == 2 && list.iter().any(|other| other.is_same(object)));
     // "Restart both", after looks at one and then at another.
     let in_turn = || {
         let spoken = spoken_in_turn(conversation)?;
@@ -161,27 +161,23 @@ pub(in crate::offline) fn pair_with(
     pair.or_else(in_turn).unwrap_or_default()
 }
 
-pub(super) fn is_same(one: &ObjectSummary, other: &ObjectSummary) -> bool {
-    (&one.kind, &one.name, &one.namespace) == (&other.kind, &other.name, &other.namespace)
-}
-
 /// Returns the object of a list that was spoken of last, alone.
 fn spoken_last(conversation: &Conversation, list: &[ObjectSummary]) -> Option<ObjectSummary> {
     let mut singles = conversation.earlier.iter().rev().map(subjects).filter(|subjects| subjects.len() == 1).flatten();
-    singles.find(|object| list.iter().any(|listed| is_same(listed, object)))
+    singles.find(|object| list.iter().any(|listed| listed.is_same(object)))
 }
 
 /// Returns the objects of a list that were not spoken of since it was shown.
 fn untouched(conversation: &Conversation, mut list: Vec<ObjectSummary>, verb: Verb) -> Found {
     let shows = |exchange: &Exchange| {
         let listed = listed(exchange);
-        list.iter().all(|object| listed.iter().any(|other| is_same(object, other)))
+        list.iter().all(|object| listed.iter().any(|other| object.is_same(other)))
     };
     let Some(at) = conversation.earlier.iter().position(shows) else { return Found::None };
     for exchange in &conversation.earlier[at + 1..] {
         let spoken = subjects(exchange);
         if spoken.len() < list.len() {
-            list.retain(|object| !spoken.iter().any(|other| is_same(object, other)));
+            list.retain(|object| !spoken.iter().any(|other| object.is_same(other)));
         }
     }
     Found::of(list.iter().filter_map(|object| fitting(object, verb, None)).collect())

@@ -62,12 +62,9 @@ pub(in crate::offline) fn fresh(
     list: &[ObjectSummary],
     before: &[Exchange],
 ) -> Vec<ObjectSummary> {
-    let is_same = |one: &ObjectSummary, other: &ObjectSummary| {
-        (&one.kind, &one.name, &one.namespace) == (&other.kind, &other.name, &other.namespace)
-    };
     let earlier: Vec<&ObjectSummary> = before.iter().flat_map(shown_objects).collect();
     let new: Vec<ObjectSummary> =
-        list.iter().filter(|object| !earlier.iter().any(|known| is_same(known, object))).cloned().collect();
+        list.iter().filter(|object| !earlier.iter().any(|known| known.is_same(object))).cloned().collect();
     let changed = conversation.earlier.iter().rev().flat_map(|exchange| &exchange.requested).next();
     let Some(name) = changed.and_then(|requested| requested.command.name.clone()) else { return unique(new) };
     // The owner of the pod that was deleted, or the workload that was restarted.

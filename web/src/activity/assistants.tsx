@@ -91,7 +91,7 @@ function Detail({ detail }: { detail: AgentDetail }) {
             <dt>{t("budget")}</dt>
             <dd>{context.budget == null ? t("unlimited") : t("n_tokens", { count: context.budget })}</dd>
             <dt>{t("recall")}</dt>
-            <dd>{t(`recall_${context.recall_from}` as Key)}</dd>
+            <dd>{t(context.recall_from === "nowhere" ? "recall_not_added" : (`recall_${context.recall_from}` as Key))}</dd>
             <dt>{t("trimming")}</dt>
             <dd>{t(`trim_${trimOf(context)}`)}</dd>
             <dt>{t("rendering")}</dt>

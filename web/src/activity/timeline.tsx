@@ -65,6 +65,13 @@ function keyOf({ kind }: Step, before: Step[]): string {
   return `${kind}-${before.filter((step) => step.kind === kind).length}`;
 }
 
+/** Returns how long a step took. A question and an answer take no time: they are the ends of the turn. */
+function timeOf({ kind, durationMs }: Step): string {
+  if (kind === "question") return t("step_start");
+  if (kind === "answer") return t("step_end");
+  return durationMs > 0 ? (kind === "model" ? "≈ " : "") + duration(Math.round(durationMs)) : "";
+}
+
 export function Timeline({ turn, question }: { turn: Turn; question: Message | null }) {
   const steps = stepsOf(turn, question?.text ?? null);
   const totalMs = Math.max(1, turn.duration_ms);
@@ -76,8 +83,10 @@ export function Timeline({ turn, question }: { turn: Turn; question: Message | n
             <details>
               <summary>
                 <span class="kind">{t(`step_${step.kind}` as Key)}</span>
-                <span class="name">{visibleLine(step.name, 160)}</span>
-                <span class="time">{step.durationMs > 0 ? (step.kind === "model" ? "≈ " : "") + duration(Math.round(step.durationMs)) : ""}</span>
+                <span class="name" title={visibleLine(step.name, 1000)}>
+                  {visibleLine(step.name, 160)}
+                </span>
+                <span class="time">{timeOf(step)}</span>
                 <span class="track" aria-hidden="true">
                   <i style={{ left: `${Math.min(99, (100 * step.startMs) / totalMs)}%`, width: `${Math.max(0.7, (100 * step.durationMs) / totalMs)}%` }} />
                 </span>
@@ -93,6 +102,10 @@ export function Timeline({ turn, question }: { turn: Turn; question: Message | n
           </li>
         ))}
       </ol>
+      <p class="timeline-axis" aria-hidden="true">
+        <span>0</span>
+        <span>{duration(turn.duration_ms)}</span>
+      </p>
       <p class="note">{t("timeline_note", { calls: number(turn.usage.model_calls) })}</p>
     </>
   );

@@ -6,33 +6,45 @@ import { chatWith, formatRoute, navigate } from "../app/router";
 import { assistantOf } from "../app/agents";
 import { agents, client, messageOf, noteFailure } from "../app/session";
 import { ApprovalCard, requestOf } from "../chat/approval";
-import { turnOf } from "../chat/conversation";
+import { metadata } from "../chat/items";
+import { turnOf } from "../chat/turn";
 import { titleOf } from "../chat/header";
 import { dateTime, dollars, duration, number, shortTime, t } from "../i18n";
 import type { Key } from "../i18n";
 import { assistantName, isBuiltIn, modelName, speakerName } from "../text/names";
 import { visibleLine } from "../text/visible";
-import { Empty, Loading, Problem, toast } from "../ui/controls";
+import { Empty, Loading, Parts, Problem, toast } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { Timeline } from "./timeline";
 
 export function ActivityView({ thread, turn }: { thread: string | null; turn: string | null }) {
   if (thread !== null && turn !== null) return <TurnPage key={turn} thread={thread} turn={turn} />;
+  return <Overview thread={thread} />;
+}
+
+function Overview({ thread }: { thread: string | null }) {
+  const approvals = useApprovals();
   return (
     <section class="page activity" aria-label={t("activity")}>
       <header class="page-header">
         <h1>{t("activity")}</h1>
       </header>
-      {thread === null && <Waiting />}
-      <Turns key={thread ?? "all"} thread={thread} />
+      {thread === null && <Waiting {...approvals} />}
+      <Turns key={thread ?? "all"} thread={thread} waiting={new Set(approvals.list?.filter(({ state }) => state === "pending").map(({ turn }) => turn))} />
     </section>
   );
 }
 
-function Waiting() {
-  const [approvals, setApprovals] = useState<Approval[] | null>(null);
+interface Approvals {
+  list: Approval[] | null;
+  problem: string | null;
+  reload: () => Promise<void>;
+}
+
+/** Loads the approvals again and again while the page is visible. */
+function useApprovals(): Approvals {
+  const [list, setApprovals] = useState<Approval[] | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
-  const [isBusy, setBusy] = useState(false);
   const reload = async () => {
     try {
       setApprovals(await client.approvals(true));
@@ -46,6 +58,11 @@ function Waiting() {
     const timer = setInterval(() => !document.hidden && void reload(), 5000);
     return () => clearInterval(timer);
   }, []);
+  return { list, problem, reload };
+}
+
+function Waiting({ list: approvals, problem, reload }: Approvals) {
+  const [isBusy, setBusy] = useState(false);
   const decide = async (approval: Approval, decision: "approve" | "deny", reason: string) => {
     setBusy(true);
     const open = conversation(approval.thread);
@@ -76,7 +93,10 @@ function Waiting() {
         <div key={approval.id}>
           <ApprovalCard approval={approval} isBusy={isBusy} onDecide={(...decision) => void decide(...decision)} />
           <p class="note approval-where">
-            <a href={formatRoute(chatWith(approval.thread))}>{threadName(approval.thread)}</a> · {dateTime(approval.requested_at)}
+            <Parts>
+              <a href={formatRoute(chatWith(approval.thread))}>{threadName(approval.thread)}</a>
+              {dateTime(approval.requested_at)}
+            </Parts>
           </p>
         </div>
       ))}
@@ -141,7 +161,13 @@ function isTitle({ thread, question }: Row): boolean {
   return question !== null && visibleLine(question.text).startsWith(title);
 }
 
-function Turns({ thread }: { thread: string | null }) {
+/** Returns what a row says about the state of its turn: nothing if it is completed. */
+function stateOf({ turn, last }: Row, waiting: Set<string>): "waiting_for_approval" | "failed" | null {
+  if (waiting.has(turn)) return "waiting_for_approval";
+  return metadata(last)["error"] ? "failed" : null;
+}
+
+function Turns({ thread, waiting }: { thread: string | null; waiting: Set<string> }) {
   const [rows, setRows] = useState<Row[] | null>(null);
   const [problem, setProblem] = useState<string | null>(null);
   const [shown, setShown] = useState<Thread | null>(null);
@@ -177,17 +203,21 @@ function Turns({ thread }: { thread: string | null }) {
         <Empty icon="activity" title={t("no_turns")} />
       ) : (
         <ol class="turns">
-          {rows.map((row) => (
+          {rows.map((row) => ({ row, state: stateOf(row, waiting) })).map(({ row, state }) => (
             <li key={row.turn}>
               <a href={formatRoute({ view: "activity", thread: row.thread, turn: row.turn })}>
                 <p class="asked">
                   <b>{visibleLine(row.question?.text ?? row.last.text, 140)}</b>
+                  {state && <span class={`badge ${state}`}>{t(`status_${state}`)}</span>}
                   <Icon name="right" size={16} />
                 </p>
                 <p class="where">
-                  {speakerName(row.last, assistantOf(threads.value.find(({ id }) => id === row.thread) ?? shown), agents.value.map(({ name }) => name))}
-                  {thread === null && !isTitle(row) && ` · ${threadName(row.thread)}`}
-                  {row.calls > 0 && ` · ${t("n_calls", { count: row.calls })}`} · <time dateTime={row.last.created_at}>{shortTime(row.last.created_at)}</time>
+                  <Parts>
+                    {speakerName(row.last, assistantOf(threads.value.find(({ id }) => id === row.thread) ?? shown), agents.value.map(({ name }) => name))}
+                    {thread === null && !isTitle(row) && threadName(row.thread)}
+                    {row.calls > 0 && t("n_calls", { count: row.calls })}
+                    <time dateTime={row.last.created_at}>{shortTime(row.last.created_at)}</time>
+                  </Parts>
                 </p>
               </a>
             </li>
@@ -249,15 +279,21 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
             <dl class="tiles">
               <Tile name={t("status")} value={t(`status_${found.status}` as Key)} tone={found.status} />
               <Tile name={t("took")} value={duration(found.duration_ms)} />
-              <Tile name={t("tokens_used")} value={found.usage.input_tokens + found.usage.output_tokens === 0 ? t("not_reported") : `${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} />
+              {found.usage.input_tokens + found.usage.output_tokens === 0 ? (
+                <Tile name={t("tokens_used")} value={t("not_reported")} note={t("tokens_not_reported")} />
+              ) : (
+                <Tile name={t("tokens_used")} value={`${number(found.usage.input_tokens)} → ${number(found.usage.output_tokens)}`} note={t("tokens_reported")} />
+              )}
               <Tile name={t("cost")} value={isBuiltIn(found.model) ? t("free") : found.usage.cost_usd == null ? t("unknown") : dollars(found.usage.cost_usd)} />
               <Tile name={t("model_calls")} value={number(found.usage.model_calls)} />
               <Tile name={t("context_tokens")} value={`≈ ${number(found.context.tokens)}`} note={found.context.messages === 0 ? t("context_alone") : t("context_with", { count: found.context.messages })} />
             </dl>
             <p class="note">
-              <b>{assistantName(found.agent)}</b>
-              {" · "}
-              {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)}
+              <Parts>
+                <b>{assistantName(found.agent)}</b>
+                {`${t("model")}: ${modelName(found.model)}`}
+                {dateTime(found.started_at)}
+              </Parts>
             </p>
             {found.error && <Problem text={`${visibleLine(found.error.message, 500)} (${visibleLine(found.error.code)})`} />}
             <p class="data-actions">
@@ -283,7 +319,7 @@ function TurnPage({ thread, turn }: { thread: string; turn: string }) {
 
 export function Tile({ name, value, tone, note }: { name: string; value: string; tone?: string; note?: string }) {
   return (
-    <div class={`tile${tone ? ` ${tone}` : ""}${value === t("not_reported") ? " unreported" : ""}`}>
+    <div class={`tile${tone ? ` ${tone}` : ""}${[t("not_reported"), t("not_known")].includes(value) ? " unreported" : ""}`}>
       <dt>{name}</dt>
       <dd>
         {value}

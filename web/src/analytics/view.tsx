@@ -5,12 +5,13 @@ import { Tile } from "../activity/view";
 import { threads } from "../app/open";
 import { client, messageOf, noteFailure } from "../app/session";
 import { titleOf } from "../chat/header";
-import { dateTime, dollars, duration, number, t } from "../i18n";
+import { dateTime, duration, number, t } from "../i18n";
 import type { Key } from "../i18n";
 import { useLineNames } from "../maps/load";
 import { agentName, isBuiltIn, modelName } from "../text/names";
 import { heading, visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
+import { costOf } from "./cost";
 
 export function AnalyticsView() {
   const [thread, setThread] = useState("");
@@ -58,15 +59,15 @@ export function AnalyticsView() {
           <dl class="tiles">
             <Tile name={t("threads")} value={number(figures.threads)} />
             <Tile name={t("messages")} value={number(figures.messages)} />
-            <Tile name={t("answered_questions")} value={number(figures.turns)} />
+            <Tile name={t("answered_questions")} value={number(figures.turns)} note={t("imported_too")} />
             <Tile name={t("input_tokens")} value={tokensOf(figures, figures.input_tokens)} />
             <Tile name={t("output_tokens")} value={tokensOf(figures, figures.output_tokens)} />
-            <Tile name={t("cost")} value={costOf(figures)} note={costNoteOf(figures)} />
+            <Tile name={t("cost")} {...costOf(figures)} />
           </dl>
           <div class="charts">
             <Bars title={t("by_role")} values={mapValues(figures.roles, (role) => heading(t(`role_${role}` as Key)))} />
-            <Bars title={t("by_agent")} note={t("by_agent_note")} values={mapValues(figures.agents, (name) => agentName(name, lines))} />
-            <Bars title={t("by_model")} values={ofAnswers(figures, figures.models, modelName)} />
+            <Bars title={t("by_agent")} note={t("by_agent_note")} values={ofAnswers(figures, figures.agents, (name) => agentName(name, lines))} />
+            <Bars title={t("by_model")} note={t("by_model_note")} values={ofAnswers(figures, figures.models, (name) => (isBuiltIn(name) ? heading(modelName(name)) : modelName(name)))} />
             {figures.durations && (
               <Bars
                 title={t("answer_times", { count: figures.durations.count })}
@@ -95,27 +96,9 @@ export function AnalyticsView() {
   );
 }
 
-/** Whether all answers whose model is recorded are of the built-in model, which costs nothing. */
-function isAllBuiltIn({ models }: Analytics): boolean {
-  return Object.keys(models).length > 0 && Object.keys(models).every(isBuiltIn);
-}
-
 function tokensOf(figures: Analytics, tokens: number): string {
   if (tokens > 0 || figures.turns === 0) return number(tokens);
   return t("not_reported");
-}
-
-function costOf(figures: Analytics): string {
-  if (figures.cost_usd > 0 || figures.turns === 0) return dollars(figures.cost_usd);
-  if (isAllBuiltIn(figures)) return t("free");
-  return figures.input_tokens + figures.output_tokens > 0 ? dollars(0) : t("not_reported");
-}
-
-/** Says for how many messages a cost is known, unless it is known for all or none of them. */
-function costNoteOf({ models, roles }: Analytics): string | undefined {
-  const recorded = Object.values(models).reduce((sum, count) => sum + count, 0);
-  const total = roles["assistant"] ?? 0;
-  return recorded > 0 && recorded < total ? t("cost_known_for", { count: recorded, total }) : undefined;
 }
 
 /** Returns counts of assistant messages, and how many messages the counts leave out. */

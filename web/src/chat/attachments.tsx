@@ -143,8 +143,8 @@ export function AttachmentList({ attachments, agents, agent }: { attachments: At
       {list.length > 0 && (
         <ul class="attachments" aria-label={t("attachments")}>
           {list.map(({ key, name, state, share, problem, isImage }) => (
-            <li key={key} class={state}>
-              <Icon name={state === "failed" ? "warn" : "book"} size={15} />
+            <li key={key} class={state === "ready" && !isUsable ? "ready unread" : state}>
+              <Icon name={state === "failed" || (state === "ready" && !isUsable) ? "warn" : "document"} size={15} />
               <span class="about">
                 <span class="name" title={visibleLine(name)}>
                   {visibleLine(name, 60)}

@@ -14,6 +14,7 @@ import { isAbort, messageOf, noteFailure } from "../app/session";
 import { loadForTab, storeForTab } from "../app/storage";
 import { EMPTY, apply, lastSeq, merge } from "./feed";
 import type { Feed } from "./feed";
+import { turnOf } from "./turn";
 
 const PAGE = 60;
 const FIRST_DELAY_MS = 400;
@@ -447,8 +448,3 @@ function isAborted(signal: AbortSignal): boolean {
   return signal.aborted;
 }
 
-/** Returns the id of the turn that stored a message; `null` if no turn stored it. */
-export function turnOf(message: Message): string | null {
-  const turn = (message.metadata as Record<string, unknown> | undefined)?.["turn"];
-  return typeof turn === "string" ? turn : null;
-}

@@ -1,7 +1,7 @@
 /** Arranges the messages of a thread for display: a tool call appears together with its result. Pure. */
-import type { Message, Part } from "../api/types";
+import type { Approval, Message, Part } from "../api/types";
 import type { Found } from "../maps/answer";
-import { turnOf } from "./conversation";
+import { turnOf } from "./turn";
 
 export interface Call {
   id: string;
@@ -70,6 +70,17 @@ export function itemsOf(messages: Message[]): Item[] {
     }
   }
   return items;
+}
+
+/** Leaves out calls without a result that wait for a decision: their approvals show them. */
+export function withoutAsked(items: Item[], approvals: Iterable<Pick<Approval, "turn" | "tool">>): Item[] {
+  const asked = new Set([...approvals].map(({ turn, tool }) => JSON.stringify([turn, tool])));
+  return items.flatMap((item): Item[] => {
+    if (item.kind !== "calls") return [item];
+    const turn = turnOf(item.message);
+    const calls = item.calls.filter(({ name, result }) => result !== null || !asked.has(JSON.stringify([turn, name])));
+    return calls.length > 0 ? [{ ...item, calls }] : [];
+  });
 }
 
 function partsOf(parts: Part[]): { text: string; reasoning: string; calls: Omit<Call, "result">[] } {

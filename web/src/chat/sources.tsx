@@ -86,11 +86,9 @@ export function SourceDialog({ source, question, agent, onClose }: { source: Sou
       )}
       <dl class="facts">
         <dt>{t("kind")}</dt>
-        <dd>{visibleLine(source.kind)}</dd>
+        <dd>{kindName(source.kind)}</dd>
         <dt>{t(source.kind === "tesis" ? "field_registro" : "id")}</dt>
-        <dd>
-          <code>{visibleLine(source.id)}</code>
-        </dd>
+        <dd>{visibleLine(source.id)}</dd>
         {/* A score above 1 is a rank among results, which is no measure by itself. */}
         {source.score != null && source.score <= 1 && (
           <>
@@ -104,6 +102,14 @@ export function SourceDialog({ source, question, agent, onClose }: { source: Sou
       </dl>
     </Dialog>
   );
+}
+
+/** The kinds of sources of the engine. Those of assistants have names of their own. */
+const KINDS: Record<string, Key> = { message: "kind_message", document: "kind_document" };
+
+function kindName(kind: string): string {
+  const key = Object.hasOwn(KINDS, kind) ? KINDS[kind] : undefined;
+  return key ? t(key) : visibleLine(heading(kind));
 }
 
 function Field({ name, value }: { name: string; value: unknown }) {

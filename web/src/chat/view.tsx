@@ -17,7 +17,7 @@ import { useAttachments, withAttachments } from "./attachments";
 import { Composer, loadDraft, storeDraft } from "./composer";
 import type { Conversation, Pending } from "./conversation";
 import { lastSeq } from "./feed";
-import { itemsOf, metadata, questionBefore } from "./items";
+import { itemsOf, metadata, questionBefore, withoutAsked } from "./items";
 import type { Item } from "./items";
 import { MessageItem, ToolCall } from "./messages";
 import type { MessageActions } from "./messages";
@@ -233,7 +233,7 @@ function OpenChat({ open, at }: { open: Conversation; at: number | null }) {
       />
       <ConnectionLine open={open} />
       <Scroller open={open} at={at} items={items} pendingTokens={pending?.tokens.length ?? 0}>
-        {items.map((item) => (
+        {withoutAsked(items, approvals.values()).map((item) => (
           <div class="entry" key={`${item.message.seq}${item.kind}`}>
             <MessageItem item={item} actions={actions} approvals={item.kind === "answer" ? item.approvals.flatMap((approval) => approvals.get(approval) ?? []) : []} isBusy={open.isBusy} onDecide={(...decision) => open.decide(...decision)} isHit={item.message.seq === at} question={questionBefore(feed.messages, item.message.seq)?.text ?? ""} />
           </div>

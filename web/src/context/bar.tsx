@@ -1,8 +1,10 @@
 /** The tokens of a context by part, as one bar relative to the budget. */
+import { useRef } from "preact/hooks";
 import { PARTS } from "../api/types";
 import type { PartName, Report } from "../api/types";
 import { number, t } from "../i18n";
 import type { Key } from "../i18n";
+import { useWidth } from "../ui/width";
 
 export interface Segment {
   part: PartName;
@@ -25,21 +27,35 @@ export function partName(part: PartName): string {
   return t(`part_${part}` as Key);
 }
 
+/** The room that a name takes in the bar, in pixels: that of each character, and around the name. */
+const CHARACTER = 7.4;
+const AROUND = 12;
+
+/** Returns the parts whose names are in the bar: the widest ones, until the name of one does not fit, so that no part without a name is wider than one with a name. Pure. */
+export function namedParts(segments: Segment[], barWidth: number, nameOf: (part: PartName) => string): Set<PartName> {
+  const widest = [...segments].sort((a, b) => b.width - a.width);
+  const end = widest.findIndex(({ part, width }) => (barWidth * width) / 100 < nameOf(part).length * CHARACTER + AROUND);
+  return new Set(widest.slice(0, end < 0 ? undefined : end).map(({ part }) => part));
+}
+
 export function TokenBar({ report, scale, slim }: { report: Report; scale?: number; slim?: boolean }) {
+  const bar = useRef<HTMLDivElement>(null);
+  const barWidth = useWidth(bar);
   const whole = scale ?? scaleOf(report);
   const segments = segmentsOf(report, whole);
   // A sliver of a slim bar would look like a fault in its round end.
   const shown = slim ? segments.filter(({ width }) => width >= 2) : segments;
+  const named = slim ? new Set<PartName>() : namedParts(segments, barWidth, partName);
   const partList = segments.map(({ part, tokens }) => `${partName(part)} ${number(tokens)}`).join(", ");
   const label =
     report.budget === undefined
       ? t("bar_label", { total: report.tokens.total, parts: partList })
       : t("bar_label_budget", { total: report.tokens.total, budget: report.budget, parts: partList });
   return (
-    <div class={`token-bar${slim ? " slim" : ""}`} role="img" aria-label={label}>
+    <div ref={bar} class={`token-bar${slim ? " slim" : ""}`} role="img" aria-label={label}>
       {shown.map(({ part, tokens, width }) => (
         <span key={part} class={`part ${part}`} style={{ width: `${width}%` }} title={`${partName(part)}: ${number(tokens)}`}>
-          {!slim && width > 9 && <em>{partName(part)}</em>}
+          {named.has(part) && <em>{partName(part)}</em>}
         </span>
       ))}
       {report.budget !== undefined && report.budget < whole && (
@@ -52,16 +68,14 @@ export function TokenBar({ report, scale, slim }: { report: Report; scale?: numb
 export function Legend({ report, other }: { report: Report; other?: Report | null | undefined }) {
   const shown = PARTS.filter((part) => report.tokens[part] !== 0 || (other && other.tokens[part] !== 0));
   return (
-    <dl class="legend">
+    <dl class={`legend${other ? " compared" : ""}`}>
       {shown.map((part) => (
         <div key={part}>
           <dt>
             <span class={`swatch part ${part}`} aria-hidden="true" /> {partName(part)}
           </dt>
-          <dd>
-            {number(report.tokens[part])}
-            {other && <Delta value={report.tokens[part] - other.tokens[part]} />}
-          </dd>
+          <dd>{number(report.tokens[part])}</dd>
+          {other && <Delta value={report.tokens[part] - other.tokens[part]} />}
         </div>
       ))}
       <div class="total">
@@ -69,14 +83,13 @@ export function Legend({ report, other }: { report: Report; other?: Report | nul
         <dd>
           {number(report.tokens.total)}
           {report.budget !== undefined && <span class="of"> / {number(report.budget)}</span>}
-          {other && <Delta value={report.tokens.total - other.tokens.total} />}
         </dd>
+        {other && <Delta value={report.tokens.total - other.tokens.total} />}
       </div>
     </dl>
   );
 }
 
 function Delta({ value }: { value: number }) {
-  if (value === 0) return null;
-  return <span class={`delta ${value > 0 ? "more" : "less"}`}>{value > 0 ? `+${number(value)}` : `−${number(-value)}`}</span>;
+  return <dd class={`delta ${value > 0 ? "more" : "less"}`}>{value === 0 ? "" : value > 0 ? `+${number(value)}` : `−${number(-value)}`}</dd>;
 }

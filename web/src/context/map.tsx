@@ -6,6 +6,7 @@ import { client, noteFailure } from "../app/session";
 import { dateTime, number, t } from "../i18n";
 import type { Key } from "../i18n";
 import { visibleLine } from "../text/visible";
+import { Parts } from "../ui/controls";
 import { FATES, cellsOf, countFates } from "./fates";
 import type { Cell } from "./fates";
 
@@ -147,8 +148,11 @@ function CellDetail({ cell, report, thread, messages }: { cell: Cell; report: Re
         message && (
           <>
             <p class="who">
-              {t(`role_${message.role}` as Key)}
-              {message.author && ` · ${visibleLine(message.author)}`} · {dateTime(message.created_at)}
+              <Parts>
+                {t(`role_${message.role}` as Key)}
+                {message.author && visibleLine(message.author)}
+                {dateTime(message.created_at)}
+              </Parts>
             </p>
             <p class="text" tabIndex={0}>
               {message.text || t("no_text")}

@@ -3,6 +3,8 @@ import type { Policy } from "../api/types";
 import { number, t } from "../i18n";
 
 const MAX_WINDOW = 200;
+const MIN_BUDGET = 200;
+const MAX_BUDGET = 128_000;
 
 export type Trim = "sliding" | "steps" | "relevance";
 
@@ -22,6 +24,7 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
           {t("window")} <b>{t("n_messages", { count: window })}</b>
         </span>
         <input type="range" aria-label={t("window")} min={1} max={MAX_WINDOW} value={Math.min(window, MAX_WINDOW)} onInput={(event) => set({ window: Number(event.currentTarget.value) })} />
+        <Range from={number(1)} to={t("n_messages", { count: MAX_WINDOW })} />
       </label>
       <label class="slider">
         <span>
@@ -36,6 +39,7 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
           aria-valuetext={policy.budget == null ? t("unlimited") : number(policy.budget)}
           onInput={(event) => set({ budget: sliderToBudget(Number(event.currentTarget.value)) })}
         />
+        <Range from={number(MIN_BUDGET)} to={t("unlimited")} />
       </label>
       <label class="choice-of">
         <span>{t("recall")}</span>
@@ -83,8 +87,16 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
   );
 }
 
-const MIN_BUDGET = 200;
-const MAX_BUDGET = 128_000;
+
+/** The ends of a slider, below it. */
+function Range({ from, to }: { from: string; to: string }) {
+  return (
+    <small class="range" aria-hidden="true">
+      <span>{from}</span>
+      <span>{to}</span>
+    </small>
+  );
+}
 
 /** The slider is logarithmic, because budgets span several orders of magnitude. Its upper end means no limit. */
 export function sliderToBudget(value: number): number | null {

@@ -12,7 +12,7 @@ import { titleOf } from "../chat/header";
 import { dateTime, number, t } from "../i18n";
 import { assistantName, modelName } from "../text/names";
 import { visibleLine } from "../text/visible";
-import { Empty, Loading, Problem } from "../ui/controls";
+import { Empty, Loading, Parts, Problem } from "../ui/controls";
 import { Icon } from "../ui/icons";
 import { useAgentDetail, useAssembled } from "./assembled";
 import { Legend, TokenBar, scaleOf } from "./bar";
@@ -203,9 +203,12 @@ function Column(props: {
   return (
     <div class={`column-view${isStale ? " stale" : ""}`} aria-busy={isStale}>
       {props.name !== null && <h2 class="policy-name">{t("policy_n", { name: props.name })}</h2>}
-      <PolicyForm policy={policy} onPolicy={props.onPolicy} onReset={props.onReset} />
-      {problem && <Problem text={problem} />}
-      {context ? (
+      <div class="column-policy">
+        <PolicyForm policy={policy} onPolicy={props.onPolicy} onReset={props.onReset} />
+        {problem && <Problem text={problem} />}
+        {!context && !problem && <Loading />}
+      </div>
+      {context && (
         <ReportPanels
           thread={props.thread}
           report={context.report}
@@ -216,8 +219,6 @@ function Column(props: {
           rendered={<RenderedContext context={context} policy={policy} />}
           summaryText={summaryOf(context, policy)}
         />
-      ) : (
-        !problem && <Loading />
       )}
     </div>
   );
@@ -266,7 +267,11 @@ function TurnContext({ thread, turn }: { thread: Thread; turn: string }) {
         <section class="panel facts-panel">
           {question && <q class="question">{visibleLine(question, 400)}</q>}
           <p class="note">
-            <b>{assistantName(found.agent)}</b> · {t("model")}: {modelName(found.model)} · {dateTime(found.started_at)}
+            <Parts>
+              <b>{assistantName(found.agent)}</b>
+              {`${t("model")}: ${modelName(found.model)}`}
+              {dateTime(found.started_at)}
+            </Parts>
           </p>
           <p class="data-actions">
             <a class="button" href={formatRoute({ view: "activity", thread: thread.id, turn })}>
@@ -327,7 +332,7 @@ function ReportPanels(props: {
           {report.anchor !== undefined && ` ${t("anchor_at", { seq: report.anchor })}`}
         </p>
       </section>
-      <section class="panel">
+      <section class="panel fates-panel">
         <header>
           <h2>{t("fate_of_messages")}</h2>
           <p class="figure">
@@ -337,28 +342,31 @@ function ReportPanels(props: {
         <FateMap report={report} thread={thread.id} messages={messages} changed={props.changed} />
         {props.changed.size > 0 && <p class="note">{t("compared_fates")}</p>}
       </section>
-      {(report.recalled?.length ?? 0) > 0 && (
-        <section class="panel">
-          <header>
-            <h2>{t("recalled_for_question")}</h2>
-          </header>
-          <RecalledList report={report} thread={thread.id} question={props.question} messages={messages} />
-        </section>
-      )}
-      {summary && (
-        <section class="panel">
-          <header>
-            <h2>{t("summary_covers")}</h2>
-            <p class="figure">
-              {t("summary_range", { first: summary.first, last: summary.last })}
-              {summary.count < summary.last - summary.first + 1 && ` (${number(summary.count)})`}
-            </p>
-          </header>
-          {props.isStored && <p class="note">{t("summary_not_stored")}</p>}
-          {props.summaryText !== null && <blockquote class="summary-text" tabIndex={0}>{props.summaryText}</blockquote>}
-        </section>
-      )}
-      {props.rendered}
+      {/* What only some contexts have is in one row of the columns. */}
+      <div class="column-rest">
+        {(report.recalled?.length ?? 0) > 0 && (
+          <section class="panel">
+            <header>
+              <h2>{t("recalled_for_question")}</h2>
+            </header>
+            <RecalledList report={report} thread={thread.id} question={props.question} messages={messages} />
+          </section>
+        )}
+        {summary && (
+          <section class="panel">
+            <header>
+              <h2>{t("summary_covers")}</h2>
+              <p class="figure">
+                {t("summary_range", { first: summary.first, last: summary.last })}
+                {summary.count < summary.last - summary.first + 1 && ` (${number(summary.count)})`}
+              </p>
+            </header>
+            {props.isStored && <p class="note">{t("summary_not_stored")}</p>}
+            {props.summaryText !== null && <blockquote class="summary-text" tabIndex={0}>{props.summaryText}</blockquote>}
+          </section>
+        )}
+        {props.rendered}
+      </div>
     </>
   );
 }

@@ -7,7 +7,7 @@ import { ArrivalsStrip } from "./arrivals";
 import { JourneyPicture, Legs, endsOf, isDrawable } from "./journey";
 import { useNetworkOf } from "./load";
 import type { Network, Station } from "./network";
-import { LinesPicture, StationPicture, longestPattern } from "./places";
+import { LinesPicture, StationPicture } from "./places";
 import { idsOf, readResult } from "./results";
 import type { Shown } from "./results";
 
@@ -74,7 +74,7 @@ function MapPicture({ shown, network, height }: { shown: Shown; network: Network
       return <StationPicture name={shown.name} stations={stationsOf(shown.ids, network)} network={network} height={height} />;
     case "line": {
       const lines = network.linesNamed(shown.line);
-      return <LinesPicture lines={lines} named={longestPattern(lines)} label={t("map_of_line", { line: visibleLine(shown.line, 60) })} network={network} height={height} />;
+      return <LinesPicture lines={lines} label={t("map_of_line", { line: visibleLine(shown.line, 60) })} network={network} height={height} />;
     }
     case "arrivals":
       return null;

@@ -1,26 +1,13 @@
 /** The parts of a map: the picture, lines, stations and names. All of them are nodes; no text becomes markup. */
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { ComponentChildren, RefObject } from "preact";
+import { useRef } from "preact/hooks";
+import type { ComponentChildren } from "preact";
 import { visibleLine } from "../text/visible";
+import { useWidth } from "../ui/width";
 import { bundled } from "./bundles";
 import { LINE_HEIGHT, leaderEnds, pathOf } from "./geometry";
 import type { Label, Size } from "./geometry";
 import { colours } from "./network";
 import type { Line, Network, Point } from "./network";
-
-/** Returns the width of an element in pixels; 0 before it is known. */
-export function useWidth(box: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(0);
-  useLayoutEffect(() => {
-    const element = box.current;
-    if (!element) return;
-    setWidth(element.clientWidth);
-    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
-    observer.observe(element);
-    return () => observer.disconnect();
-  }, [box]);
-  return width;
-}
 
 /**
  * A picture that is as wide as its container, and at most `maxRatio` times as high as wide. `draw` gets its size in pixels, so that names
@@ -67,15 +54,14 @@ export interface Stretch {
   points: Point[];
   line: Line | null;
   isDirect?: boolean;
-  isFaint?: boolean;
 }
 
 /** Stretches of lines, boldly. All casings are below all lines, so that none interrupts a line where lines fork. */
 export function Stretches({ stretches }: { stretches: Stretch[] }) {
-  const shown = stretches.map(({ points, line, isDirect, isFaint }) => ({
+  const shown = stretches.map(({ points, line, isDirect }) => ({
     path: pathOf(points),
     style: line ? colours(line.colour) : undefined,
-    kind: `${line === null ? " walk" : ""}${isDirect ? " direct" : ""}${isFaint ? " faint" : ""}`,
+    kind: `${line === null ? " walk" : ""}${isDirect ? " direct" : ""}`,
   }));
   return (
     <>
@@ -95,26 +81,36 @@ export function Dot({ at, kind, name }: { at: Point; kind: "stop" | "change" | "
   );
 }
 
-export function Names({ labels }: { labels: Label[] }) {
+/** The lines that lead from places to their names, below the dots of the places. On a dense map of lines, where they would look like lines, they are dotted. */
+export function Leaders({ labels, isDense }: { labels: Label[]; isDense?: boolean }) {
+  const paths = labels.flatMap((label) => {
+    const ends = leaderEnds(label);
+    return ends ? [pathOf(ends)] : [];
+  });
   return (
-    <g class="map-names">
-      {["leader-casing", "leader"].flatMap((kind) =>
-        labels.map((label, index) => {
-          const ends = leaderEnds(label);
-          return ends && <path key={`${kind} ${index}`} class={kind} d={pathOf(ends)} />;
-        }),
+    <g class={`map-leaders${isDense ? " dense" : ""}`}>
+      {["leader-casing", "leader"].flatMap((kind) => paths.map((path, index) => <path key={`${kind} ${index}`} class={kind} d={path} />))}
+    </g>
+  );
+}
+
+/** The names of places. All backgrounds are below all names, so that none covers a part of another name. In a dense map, they cover as little as possible of the lines. */
+export function Names({ labels, isDense }: { labels: Label[]; isDense?: boolean }) {
+  return (
+    <g class={`map-names${isDense ? " dense" : ""}`}>
+      {["background", "name"].flatMap((layer) =>
+        labels.map(({ x, y, lines, anchor, isRequired }, index) => (
+          <text key={`${layer} ${index}`} x={x} y={y} text-anchor={anchor} class={`${layer}${isRequired ? " required" : ""}`} aria-hidden={layer === "background" ? "true" : undefined}>
+            {lines.length === 1
+              ? lines[0]
+              : lines.map((line, row) => (
+                  <tspan key={row} x={x} dy={row === 0 ? 0 : LINE_HEIGHT}>
+                    {line.trim()}
+                  </tspan>
+                ))}
+          </text>
+        )),
       )}
-      {labels.map(({ x, y, lines, anchor, isRequired }, index) => (
-        <text key={index} x={x} y={y} text-anchor={anchor} class={isRequired ? "required" : undefined}>
-          {lines.length === 1
-            ? lines[0]
-            : lines.map((line, row) => (
-                <tspan key={row} x={x} dy={row === 0 ? 0 : LINE_HEIGHT}>
-                  {line.trim()}
-                </tspan>
-              ))}
-        </text>
-      ))}
     </g>
   );
 }

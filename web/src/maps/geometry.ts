@@ -11,6 +11,8 @@ export interface Named extends Point {
   name: string;
   /** Whether the name must be shown; other names are left out where they would cover something. */
   isRequired: boolean;
+  /** How important the name is: smaller numbers come first. */
+  rank?: number;
 }
 
 export interface Label extends Point {
@@ -37,6 +39,15 @@ const CONDENSED = 0.6;
 /** The smallest area that is shown, in metres. */
 const MIN_EXTENT = 1_600;
 export const LABEL_SIZE = 12;
+/** How wide characters are, as a share of their size; and how much wider they are in bold type. */
+const CHARACTER_WIDTHS: [string, number][] = [
+  ["ijlI.,:;'’| ", 0.32],
+  ["ftr-()/", 0.41],
+  ["mMwW@%", 0.92],
+  ["ABCDEFGHJKLNOPQRSTUVXYZ&", 0.7],
+];
+const OTHER_WIDTH = 0.61;
+const BOLD = 1.12;
 /** The height of a line of a name. */
 export const LINE_HEIGHT = 14;
 /** The radius of the dot of a place. */
@@ -55,6 +66,8 @@ const AMBIGUITY = { start: 2, middle: 1.15, end: 2 };
 const MAX_LINE = 14;
 /** What it costs a name to be on a path: more than any optional name may cost, so that such a name is left out. */
 const ON_PATH = 5;
+/** What it costs a name to be diagonally beside its place, which says less clearly which place is meant than most leaders. */
+const AT_CORNER = 1.6;
 /**
  * What each part of a path costs that the leader of a name crosses in a dense map, and how near to its place a leader may cross paths. In
  * other maps, a leader that crosses a path costs as much as a name on it.
@@ -113,8 +126,9 @@ export function pathOf(points: Point[]): string {
 export function placeLabels(places: Named[], paths: Point[][], size: Size, isDense = false): Label[] {
   const required = places.filter(({ isRequired }) => isRequired);
   const others = places.filter(({ isRequired }) => !isRequired);
+  const byRank = (named: Named[]) => [...named].sort((one, other) => (one.rank ?? 0) - (other.rank ?? 0));
   // Each name takes the best position that earlier names have left, so the order decides how many find room.
-  const found = [others, others.toReversed()].map((ordered) => placeInOrder([...required, ...ordered], paths, size, isDense));
+  const found = [others, others.toReversed()].map(byRank).map((ordered) => placeInOrder([...required, ...ordered], paths, size, isDense));
   return found.reduce((best, labels) => (labels.length > best.length ? labels : best));
 }
 
@@ -143,7 +157,7 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
           way.some((at) => taken.some((other) => isIn(at, other))) ||
           leaders.some((at) => isIn(at, box));
         const covered = obstacles.filter((point) => isIn(point, box)).length;
-        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + (covered > 0 ? ON_PATH + covered : 0) + (isFar ? 1 + Math.hypot(position.x, position.y) / 60 : 0) + 0.5 * (lines.length - 1) + Math.abs(shift) / 40;
+        const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + (covered > 0 ? ON_PATH + covered : 0) + (isFar ? 1 + Math.hypot(position.x, position.y) / 60 : isCorner(position) ? AT_CORNER : 0) + 0.5 * (lines.length - 1) + Math.abs(shift) / 40;
         if (best && cost >= best.cost) continue;
         const crossed = way.filter((at) => Math.hypot(at.x - place.x, at.y - place.y) > NEAR_PLACE && obstacles.some(({ x, y }) => Math.abs(x - at.x) < 4 && Math.abs(y - at.y) < 4)).length;
         const total = cost + (isDense ? crossed * CROSSING : crossed > 0 ? ON_PATH : 0);
@@ -159,9 +173,14 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
   return labels;
 }
 
+/** Returns about how wide a text is in a wide typeface, as a share of its size. */
+function widthOf(text: string): number {
+  return Array.from(text).reduce((sum, character) => sum + (CHARACTER_WIDTHS.find(([characters]) => characters.includes(character))?.[1] ?? OTHER_WIDTH), 0);
+}
+
 /** Returns a name at a position: its label, the box that it takes, the middle of its text, and how far it was moved inwards. */
 function labelAt(place: Named, lines: string[], { x: dx, y: dy, anchor, isFar }: Position, size: Size): { label: Label; box: Box; middle: Box; shift: number } {
-  const length = Math.max(...lines.map((line) => Array.from(line.trim()).length)) * LABEL_SIZE * (place.isRequired ? 0.66 : 0.54);
+  const length = Math.max(...lines.map((line) => widthOf(line.trim()))) * LABEL_SIZE * (place.isRequired ? BOLD : 1);
   const added = (lines.length - 1) * LINE_HEIGHT;
   // A second line makes the name grow away from its place.
   const y = place.y + dy - (dy < 0 ? added : dy < 8 ? added / 2 : 0);
@@ -209,6 +228,11 @@ function near(x: number, y: number, isFar = false): Position[] {
   ];
 }
 
+/** Whether a name is diagonally beside its place. */
+function isCorner({ y, anchor, isFar }: Position): boolean {
+  return !isFar && anchor !== "middle" && (y < 0 || y > 8);
+}
+
 /** Returns the ways to write a name: in one line and, if it is long, in lines of similar length. */
 function breaksOf({ name, isRequired }: Named): string[][] {
   if (name.length <= MAX_LINE) return [[name]];
@@ -228,13 +252,11 @@ function inside<T extends { label: Label; box: Box }>(found: T, size: Size): T {
   return { ...found, label: { ...label, x: round(label.x + shift) }, box: { ...box, left: box.left + shift, right: box.right + shift } };
 }
 
-/** Returns the ends of the line that leads to a name: beside the dot of the place, and beside the first line of the name. */
+/** Returns the ends of the line that leads to a name: the place, below whose dot it begins, and beside the first line of the name. */
 export function leaderEnds({ x, y, anchor, leader }: Label): [Point, Point] | null {
   if (!leader) return null;
   const to = { x: x + (anchor === "end" ? 3 : -3), y: y - LABEL_SIZE * 0.35 };
-  const length = Math.max(1, Math.hypot(to.x - leader.x, to.y - leader.y));
-  const share = DOT_RADIUS / length;
-  return [{ x: leader.x + (to.x - leader.x) * share, y: leader.y + (to.y - leader.y) * share }, to];
+  return [leader, to];
 }
 
 function leaderOf(label: Label): Point[] {

@@ -3,7 +3,7 @@ import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
 import { number, t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { Background, Dot, LineBadge, Names, Picture, Stretches } from "./drawing";
+import { Background, Dot, Leaders, LineBadge, Names, Picture, Stretches } from "./drawing";
 import { fit, placeLabels } from "./geometry";
 import type { Named, Size } from "./geometry";
 import type { Line, Network, Station } from "./network";
@@ -39,14 +39,16 @@ export function JourneyPicture({ journey, network, height }: { journey: Journey;
     const isKey = keyStations(drawn);
     const stations = [...new Set(drawn.flatMap((each) => each.stations))];
     const names: Named[] = stations.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: isKey.has(station) }));
+    const labels = placeLabels(withoutRepetitions(names), paths, size);
     return (
       <>
         <Background network={network} place={place} />
         <Stretches stretches={drawn.map(({ line, isDirect }, index) => ({ points: paths[index] ?? [], line, isDirect }))} />
+        <Leaders labels={labels} />
         {stations.map((station) => (
           <Dot key={station.index} at={place(station)} kind={isKey.get(station) ?? "stop"} name={station.name} />
         ))}
-        <Names labels={placeLabels(withoutRepetitions(names), paths, size)} />
+        <Names labels={labels} />
       </>
     );
   };

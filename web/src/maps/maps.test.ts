@@ -6,6 +6,7 @@ import { changesOf } from "./journey";
 import { Network, colours, textOn } from "./network";
 import { idsOf, readResult } from "./results";
 import type { Arrivals } from "./results";
+import { forksOf } from "./places";
 import { MAX_AGE_MS, SPAN_MINUTES, groupsOf, lanesOf, stateOf } from "./strip";
 
 const AT = "2026-11-28T12:00:00Z";
@@ -41,6 +42,12 @@ describe("a network", () => {
   it("finds stations by id, complex and name", () => {
     expect([network.find("C")?.id, network.find("", "Station e")?.id, network.find("?", "?")]).toEqual(["c", "e", null]);
     expect(network.linesAt(at("c")).map(({ name }) => name)).toEqual(["X", "S"]);
+  });
+
+  it("knows where its lines fork and end", () => {
+    const forked = new Network({ ...MAP, lines: [{ id: "x", name: "X", colour: "#0039a6", patterns: [[0, 1, 2], [0, 1, 4]] }, { id: "y", name: "Y", colour: "#0039a6", patterns: [[3, 4]] }] });
+    expect([...forksOf(forked.lines.flatMap(({ tracks }) => tracks))].map(({ id }) => id)).toEqual(["b"]);
+    expect(forked.ends().map(({ complex }) => complex).sort()).toEqual(["A", "C", "E"]);
   });
 
   it("draws fast trains along the stations that they pass, but not around loops", () => {
@@ -177,9 +184,14 @@ describe("a map", () => {
     expect(labels.length).toBeGreaterThan(3);
   });
 
+  it("names the more important of two places", () => {
+    const places = [1, 0].map((rank) => ({ x: 100 + rank, y: 50, name: `Rank ${rank} of two`, isRequired: false, rank }));
+    expect(placeLabels(places, [], { width: 220, height: 100 }).map(({ lines }) => lines.join("")).at(0)).toBe("Rank 0 of two");
+  });
+
   it("has room between names at one height", () => {
-    const places = [30, 206].map((x) => ({ x, y: 50, name: "Ten letters", isRequired: false }));
-    const [one, other] = placeLabels(places, [], { width: 286, height: 100 }).sort((a, b) => a.x - b.x);
+    const places = [30, 198].map((x) => ({ x, y: 50, name: "Ten letters", isRequired: false }));
+    const [one, other] = placeLabels(places, [], { width: 276, height: 100 }).sort((a, b) => a.x - b.x);
     expect(one?.y).not.toBe(other?.y);
   });
 

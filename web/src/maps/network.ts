@@ -121,6 +121,15 @@ export class Network {
     return [...first.values()].sort((a, b) => linesOf(b) - linesOf(a)).slice(0, count);
   }
 
+  /** Returns the stations at which lines end, one of each complex. */
+  ends(): Station[] {
+    const found = this.lines.flatMap(({ patterns }) => {
+      const passed = new Set(patterns.flatMap((pattern) => pattern.slice(1, -1).map(({ complex }) => complex)));
+      return patterns.flatMap((pattern) => [pattern[0], pattern.at(-1)]).filter((station) => station !== undefined && !passed.has(station.complex));
+    });
+    return [...new Map(found.flatMap((station) => (station ? [[station.complex, station] as const] : []))).values()];
+  }
+
   /** Returns the shortest ride on a line between two stations. */
   way(lineName: string, from: Station, to: Station): Way {
     let best: Way = { stations: [from, to], track: [from, to], line: null };

@@ -1,5 +1,5 @@
 /** The network of an assistant: its lines, and the stations of a line in order. */
-import { useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
 import { Loading, Problem } from "../ui/controls";
@@ -34,13 +34,17 @@ function Lines({ network }: { network: Network }) {
   const lines = useMemo(() => [...network.lines].sort((a, b) => a.label.localeCompare(b.label, undefined, { numeric: true })), [network]);
   const patterns = chosen ? [...chosen.patterns].sort((a, b) => b.length - a.length) : [];
   const stations = patterns[pattern] ?? [];
+  const choice = useRef<HTMLUListElement>(null);
+  useLayoutEffect(() => {
+    if (choice.current) markEnds(choice.current);
+  }, [lines]);
   const choose = (line: Line) => {
     setChosen(chosen === line ? null : line);
     setPattern(0);
   };
   return (
     <>
-      <ul class="line-choice" aria-label={t("lines")}>
+      <ul class="line-choice fading" aria-label={t("lines")} ref={choice} onScroll={markEnds}>
         {lines.map((line) => (
           <li key={line.id}>
             <button type="button" class="line-button" aria-pressed={line === chosen} style={colours(line.colour)} onClick={() => choose(line)}>
@@ -53,8 +57,6 @@ function Lines({ network }: { network: Network }) {
         <div class="map">
           <LinesPicture
             lines={chosen ? [chosen] : []}
-            named={stations}
-            branch={stations}
             label={chosen ? t("map_of_line", { line: visibleLine(chosen.label, 60) }) : t("map_of_network", { count: network.lines.length })}
             network={network}
             height={HEIGHT}
@@ -88,8 +90,12 @@ function Lines({ network }: { network: Network }) {
 }
 
 function StationList({ stations, line, network }: { stations: Station[]; line: Line; network: Network }) {
+  const list = useRef<HTMLOListElement>(null);
+  useLayoutEffect(() => {
+    if (list.current) markEnds(list.current);
+  }, [stations]);
   return (
-    <ol class="stations" style={colours(line.colour)} tabIndex={0} aria-label={t("stations_of", { line: visibleLine(line.label, 60) })}>
+    <ol class="stations fading" ref={list} onScroll={markEnds} style={colours(line.colour)} tabIndex={0} aria-label={t("stations_of", { line: visibleLine(line.label, 60) })}>
       {stations.map((station) => (
         <li key={station.index}>
           <span>{visibleLine(station.name, 80)}</span>
@@ -105,6 +111,15 @@ function StationList({ stations, line, network }: { stations: Station[]; line: L
       ))}
     </ol>
   );
+}
+
+/** Marks the ends towards which a list can be scrolled: the list fades there, to show that it goes on. */
+function markEnds(scrolled: HTMLElement | { currentTarget: HTMLElement }): void {
+  const list = "currentTarget" in scrolled ? scrolled.currentTarget : scrolled;
+  const before = list.scrollLeft + list.scrollTop;
+  const after = list.scrollWidth - list.clientWidth + list.scrollHeight - list.clientHeight - before;
+  list.classList.toggle("before", before > 1);
+  list.classList.toggle("after", after > 1);
 }
 
 function patternName(pattern: Station[]): string {

@@ -1,7 +1,7 @@
 /** A station with its lines, and lines with their stations, on the map of their network. */
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { Background, Dot, Names, Picture, Stretches } from "./drawing";
+import { Background, Dot, Leaders, Names, Picture, Stretches } from "./drawing";
 import { condense, fit, placeLabels, ratioOf } from "./geometry";
 import type { Named, Size } from "./geometry";
 import type { Line, Network, Point, Station } from "./network";
@@ -10,10 +10,10 @@ import type { Line, Network, Point, Station } from "./network";
 const NEIGHBOURS = 2;
 /** The height of a whole network, which is shown with its lines in a wide window. */
 const WHOLE_HEIGHT = 530;
-/** The stations of a whole network that get names, where there is room. */
+/** The stations at which most lines of a whole network meet that get names, where there is room. */
 const HUBS = 16;
-/** A narrow map of a whole network has fewer names. */
-const NARROW = { width: 600, hubs: 7 };
+/** A narrower map of a whole network has no names: there is room for so few that they would seem to be chosen without reason. */
+const MIN_NAMED_WIDTH = 600;
 /** The width of a line of a whole network, as a share of that of the map. */
 const LINE_SHARE = 1 / 300;
 
@@ -25,14 +25,16 @@ export function StationPicture({ name, stations, network, height }: { name: stri
     const place = fit(near.length > 0 ? near : stations, size);
     const all = [...new Set([...stations, ...near])];
     const names: Named[] = all.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: station === stations[0] }));
+    const labels = placeLabels(distinct(names), stretches.map(({ stretch }) => stretch.map(place)), size);
     return (
       <>
         <Background network={network} place={place} />
         <Stretches stretches={stretches.map(({ line, stretch }) => ({ points: stretch.map(place), line }))} />
+        <Leaders labels={labels} />
         {all.map((station) => (
           <Dot key={station.index} at={place(station)} kind={shown.has(station) ? "end" : "stop"} name={station.name} />
         ))}
-        <Names labels={placeLabels(distinct(names), stretches.map(({ stretch }) => stretch.map(place)), size)} />
+        <Names labels={labels} />
       </>
     );
   };
@@ -47,30 +49,34 @@ function stretchesAround(line: Line, stations: Set<Station>): Station[][] {
   });
 }
 
-/** Lines with all their stations. The stations of `named` get names where there is room; other branches than `branch` are faint, below it, and without stations. */
-export function LinesPicture({ lines, named, branch, label, network, height }: { lines: Line[]; named: Station[]; branch?: Station[]; label: string; network: Network; height: number }) {
+/**
+ * Lines with all their stations. Ends have names; where there is room, so have other stations: first those where lines fork, then those at
+ * which most other lines stop.
+ */
+export function LinesPicture({ lines, label, network, height }: { lines: Line[]; label: string; network: Network; height: number }) {
   const isAll = lines.length === 0;
   const draw = (size: Size) => {
     const patterns = lines.flatMap((line) => line.patterns.map((pattern) => ({ line, pattern })));
     if (isAll) return <Whole network={network} size={size} />;
-    const tracks = lines
-      .flatMap((line) => line.tracks.map((track, index) => ({ line, track, isFaint: branch !== undefined && line.patterns[index] !== branch })))
-      .sort((one, other) => Number(other.isFaint) - Number(one.isFaint));
+    const tracks = lines.flatMap((line) => line.tracks.map((track) => ({ line, track })));
     const place = fit(patterns.flatMap(({ pattern }) => pattern), size);
-    const stations = branch ?? [...new Set(patterns.flatMap(({ pattern }) => pattern))];
+    const stations = [...new Set(patterns.flatMap(({ pattern }) => pattern))];
     const passed = new Set(patterns.flatMap(({ pattern }) => pattern.slice(1, -1)));
     const ends = new Set(patterns.flatMap(({ pattern }) => [pattern[0], pattern.at(-1)]).filter((station) => station && !passed.has(station)));
-    const shown = [...new Set([...named, ...stations.filter((station) => ends.has(station))])];
-    const names: Named[] = shown.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station) }));
+    const forks = forksOf(tracks.map(({ track }) => track));
+    const rankOf = (station: Station) => (forks.has(station) ? -Infinity : -network.linesAt(station).length);
+    const names: Named[] = stations.map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: ends.has(station), rank: rankOf(station) }));
     const paths = tracks.map(({ track }) => track.map(place));
+    const labels = placeLabels(distinct(names), paths, size);
     return (
       <>
         <Background network={network} place={place} />
-        <Stretches stretches={tracks.map(({ line, isFaint }, index) => ({ points: paths[index] ?? [], line, isFaint }))} />
+        <Stretches stretches={tracks.map(({ line }, index) => ({ points: paths[index] ?? [], line }))} />
+        <Leaders labels={labels} />
         {stations.map((station) => (
           <Dot key={station.index} at={place(station)} kind={ends.has(station) ? "change" : "stop"} name={station.name} />
         ))}
-        <Names labels={placeLabels(distinct(names), paths, size)} />
+        <Names labels={labels} />
       </>
     );
   };
@@ -79,21 +85,22 @@ export function LinesPicture({ lines, named, branch, label, network, height }: {
   return <Picture height={WHOLE_HEIGHT} maxRatio={Math.max(0.5, Math.min(1.1, ratio))} label={label} draw={draw} />;
 }
 
-/** All lines of a network, with the names of the stations where most of them meet. */
+/** All lines of a network, with the names of the stations where most of them meet and, where there is room, of the ends of lines. */
 function Whole({ network, size }: { network: Network; size: Size }) {
-  const isNarrow = size.width < NARROW.width;
   const nearer = condense(network.stations);
   const fitted = fit(network.stations.map(nearer), size);
   const place = (point: Point) => fitted(nearer(point));
   const width = Math.max(1.6, Math.min(3.2, size.width * LINE_SHARE));
-  const hubs = network.hubs(isNarrow ? NARROW.hubs : HUBS).map((station) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false }));
-  const labels = placeLabels(hubs, sections(network).map((section) => section.map(place)), size, true);
+  const named = size.width < MIN_NAMED_WIDTH ? [] : [...new Set([...network.hubs(HUBS), ...network.ends()])];
+  const names = named.map((station, rank) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false, rank: rank < HUBS ? 0 : 1 }));
+  const labels = placeLabels(distinct(names), sections(network).map((section) => section.map(place)), size, true);
   const isNamed = new Set(labels.map(({ lines }) => lines.join("")));
   return (
     <>
       <Background network={network} place={place} width={width} />
-      {hubs.map((hub, index) => isNamed.has(hub.name) && <Dot key={index} at={hub} kind="stop" name={hub.name} />)}
-      <Names labels={labels} />
+      <Leaders labels={labels} isDense />
+      {names.map((each, index) => isNamed.has(each.name) && <Dot key={index} at={each} kind="stop" name={each.name} />)}
+      <Names labels={labels} isDense />
     </>
   );
 }
@@ -110,12 +117,20 @@ function sections({ lines }: Network): [Station, Station][] {
   return [...found.values()];
 }
 
+/** Returns the stations at which tracks part: those with more than two neighbours. */
+export function forksOf(tracks: Station[][]): Set<Station> {
+  const neighbours = new Map<Station, Set<Station>>();
+  for (const track of tracks) {
+    track.forEach((station, index) => {
+      const found = neighbours.get(station) ?? new Set();
+      for (const next of [track[index - 1], track[index + 1]]) if (next) found.add(next);
+      neighbours.set(station, found);
+    });
+  }
+  return new Set([...neighbours].filter(([, { size }]) => size > 2).map(([station]) => station));
+}
+
 /** Leaves out the names of further parts of a complex. */
 function distinct(names: Named[]): Named[] {
   return names.filter(({ name, x, y }, index) => !names.slice(0, index).some((other) => other.name === name && Math.hypot(other.x - x, other.y - y) < 60));
-}
-
-/** Returns the pattern of lines with the most stations. */
-export function longestPattern(lines: Line[]): Station[] {
-  return lines.flatMap(({ patterns }) => patterns).reduce<Station[]>((longest, pattern) => (pattern.length > longest.length ? pattern : longest), []);
 }

@@ -21,10 +21,10 @@ export function CopyActions() {
   return (
     <>
       <button type="button" onClick={() => setDirection("to")}>
-        <Icon name="upload" /> {t("copy_to_server")}
+        <Icon name="to_server" /> {t("copy_to_server")}
       </button>
       <button type="button" onClick={() => setDirection("from")}>
-        <Icon name="download" /> {t("copy_from_server")}
+        <Icon name="from_server" /> {t("copy_from_server")}
       </button>
       {direction && <CopyDialog direction={direction} onClose={() => setDirection(null)} />}
     </>

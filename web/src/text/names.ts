@@ -1,6 +1,6 @@
 /** How models and assistants are named. */
 import type { Message } from "../api/types";
-import { turnOf } from "../chat/conversation";
+import { turnOf } from "../chat/turn";
 import { t } from "../i18n";
 import { heading, visibleLine } from "./visible";
 

@@ -70,6 +70,9 @@ export function ThreadsView({ query }: { query: string }) {
           <input id="search" type="search" value={text} placeholder={t(by === "words" ? "search_words" : "search_meaning")} onInput={(event) => write(event.currentTarget.value)} onKeyDown={(event) => event.key === "Enter" && setTyping(false)} />
         </label>
         <div class="choice" role="group" aria-label={t("search_by")}>
+          <span class="choice-label" aria-hidden="true">
+            {t("search_by")}
+          </span>
           <button type="button" aria-pressed={by === "words"} onClick={() => setBy("words")}>
             {t("by_words")}
           </button>
@@ -119,6 +122,7 @@ function ResultList({ results, onMore }: { results: Results; onMore: () => void 
                 <span>{hit.message.author ? visibleLine(hit.message.author, 40) : t(`role_${hit.message.role}`)}</span>
                 <time dateTime={hit.message.created_at}>{shortTime(hit.message.created_at)}</time>
               </p>
+              <Icon name="right" size={16} />
               <p class="snippet">
                 {"snippet" in hit ? (
                   <>
@@ -169,40 +173,43 @@ function ThreadList() {
         </Empty>
       )}
       {threads.value.length > 0 && (
-        <div class="table" tabIndex={0} role="region" aria-label={t("threads")}>
-          <table class="threads">
-            <thead>
-              <tr>
-                <th scope="col">{t("title")}</th>
-                <th scope="col">{t("messages")}</th>
-                <th scope="col">{t("updated")}</th>
-                <th scope="col">{t("context")}</th>
-              </tr>
-            </thead>
-            <tbody>
-              {threads.value.map((thread) => (
-                <tr key={thread.id}>
-                  <td>
-                    <a href={formatRoute(chatWith(thread.id))} title={thread.key ? `${t("key")}: ${visibleLine(thread.key, 60)}` : undefined}>
-                      {titleOf(thread)}
-                    </a>
-                  </td>
-                  <td class="number">{number(thread.messages)}</td>
-                  <td>
-                    <time dateTime={thread.updated_at} title={dateTime(thread.updated_at)}>
-                      {shortTime(thread.updated_at)}
-                    </time>
-                  </td>
-                  <td>
-                    <a class="icon-button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })} title={t("context")} aria-label={`${t("context")}: ${titleOf(thread)}`}>
-                      <Icon name="eye" />
-                    </a>
-                  </td>
+        <section class="all-threads">
+          <h2>{t("threads")}</h2>
+          <div class="table" tabIndex={0} role="region" aria-label={t("threads")}>
+            <table class="threads">
+              <thead>
+                <tr>
+                  <th scope="col">{t("title")}</th>
+                  <th scope="col">{t("messages")}</th>
+                  <th scope="col">{t("updated")}</th>
+                  <th scope="col">{t("context")}</th>
                 </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+              </thead>
+              <tbody>
+                {threads.value.map((thread) => (
+                  <tr key={thread.id}>
+                    <td>
+                      <a href={formatRoute(chatWith(thread.id))} title={thread.key ? `${t("key")}: ${visibleLine(thread.key, 60)}` : undefined}>
+                        {titleOf(thread)}
+                      </a>
+                    </td>
+                    <td class="number">{number(thread.messages)}</td>
+                    <td>
+                      <time dateTime={thread.updated_at} title={dateTime(thread.updated_at)}>
+                        {shortTime(thread.updated_at)}
+                      </time>
+                    </td>
+                    <td>
+                      <a class="icon-button" href={formatRoute({ view: "context", thread: thread.id, turn: null, question: null })} title={t("context")} aria-label={`${t("context")}: ${titleOf(thread)}`}>
+                        <Icon name="eye" />
+                      </a>
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          </div>
+        </section>
       )}
       {nextThreads.value && (
         <button type="button" class="load" onClick={() => void loadMoreThreads()}>

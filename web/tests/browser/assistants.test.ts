@@ -75,6 +75,9 @@ describe("the Kubernetes assistant", () => {
     await card.locator("header b").filter({ hasText: /^kubectl scale deployment web --replicas=5 -n prod$/ }).waitFor();
     expect(await card.getByRole("list", { name: "What it would change" }).locator("li").allInnerTexts()).toEqual(["Dry run: 2 → 5 replicas"]);
     expect(await replicas()).toContain("2");
+    await page.evaluate(() => (location.hash = "#/activity"));
+    await page.locator(".turns li").filter({ hasText: "scale the web deployment in prod to 5" }).getByText("Waiting for approval").waitFor();
+    await page.goBack();
     await card.getByRole("button", { name: "Approve" }).click();
     await page.locator(".approval.done").waitFor();
     await expect.poll(replicas).toContain("5");

@@ -140,7 +140,7 @@ describe("hostile content is text", () => {
     const id = await thread("Contexts", lines);
     await go(`#/context/${id}?q=${encodeURIComponent(`quince ${SCRIPT}`)}`);
     await page.locator(".rendered li").first().waitFor();
-    await page.getByRole("combobox", { name: "Recall" }).selectOption("thread");
+    await page.getByRole("combobox", { name: "Recalled messages" }).selectOption("thread");
     await page.getByRole("slider", { name: "Window" }).fill("4");
     await page.locator(".recalled li").first().waitFor();
     await page.locator(".fate-map .cell").first().click();

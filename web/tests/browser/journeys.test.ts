@@ -372,7 +372,7 @@ describe("the context inspector", () => {
     await page.locator(".rendered .section.question").getByText(QUESTION).waitFor();
     await page.getByRole("slider", { name: "Window" }).fill("6");
     await expect.poll(() => page.locator(".cell.kept").count()).toBe(6);
-    await page.getByRole("combobox", { name: "Recall" }).selectOption("thread");
+    await page.getByRole("combobox", { name: "Recalled messages" }).selectOption("thread");
     await page.locator(".recalled li").first().waitFor();
     await page.locator(".recalled .score.words").first().waitFor();
     await page.getByRole("slider", { name: "Budget" }).fill("5");
@@ -403,7 +403,7 @@ describe("the context inspector", () => {
     await page.waitForURL((url) => url.hash.includes(turn.turn));
     await page.locator(".fate-map .cell").first().waitFor();
     await page.getByText("What is Mila allergic to?").first().waitFor();
-    await page.getByText("A report stores positions and numbers").waitFor();
+    await page.getByText("Only numbers are stored").waitFor();
   });
 
   it("shows a one-line summary in the chat that updates as the user types", async () => {

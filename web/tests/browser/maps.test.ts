@@ -162,6 +162,8 @@ describe("stations and lines", () => {
     const before = await stations.allInnerTexts();
     expect(before.find((text) => text.includes("Broad Channel"))).toContain("S Rockaway Park Shuttle");
     await panel.getByRole("button", { name: "S 42 St Shuttle", exact: true }).waitFor();
+    // The map shows all branches with their stations, the list one of them.
+    await expect.poll(() => panel.locator("svg .map-dot").count()).toBeGreaterThan(before.length);
     await panel.getByLabel("Branch").selectOption({ index: 1 });
     await expect.poll(() => stations.allInnerTexts()).not.toEqual(before);
     // Choosing the line again shows the whole network.

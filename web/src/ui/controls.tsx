@@ -121,7 +121,7 @@ export function Empty({ icon, title, children }: { icon: IconName; title: string
 /** Parts of a line with dots between them. A dot that would be at the beginning of a line is hidden. */
 export function Parts({ children }: { children: ComponentChildren[] }) {
   return (
-    <span class="parts">
+    <span class="joined">
       {children.map((part, index) => part !== null && part !== undefined && part !== false && part !== "" && <span key={index}>{part}</span>)}
     </span>
   );

@@ -308,6 +308,8 @@ describe("approvals", () => {
     await waitForTurnEnd();
     await card.locator("details summary").click();
     await card.locator("pre").filter({ hasText: "window" }).waitFor();
+    // The approval shows the call, so no row of its own does.
+    await expect.poll(() => page.locator("details.call").count()).toBe(0);
     expect(await served.call("GET", "v1/preferences")).not.toMatchObject({ data: [{ key: "seat" }] });
     await card.getByRole("button", { name: "Approve" }).click();
     await page.locator(".approval.done").waitFor();

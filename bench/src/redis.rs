@@ -14,7 +14,7 @@ use clap::Args as ClapArgs;
 use comfy_table::{Table, presets};
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-use threadkeep_core::{Scope, ThreadId};
+use threadkeep_core::{Scope, ThreadId, ThreadOrder, ThreadQuery};
 use threadkeep_memory::{AppendOptions, Draft, Memory};
 use threadkeep_redis_server::Server;
 use threadkeep_store_redis::RedisStore;
@@ -24,7 +24,7 @@ use crate::measure::{Spread, median};
 use crate::postgres::events;
 use crate::random::Random;
 use crate::texts::Language;
-use floor::Floor;
+use floor::{Floor, Lists};
 use node::Node;
 
 /// Number of writers, each with 50 turns per second, while event latency is measured.
@@ -67,7 +67,8 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let mut workloads = Workloads { args, node: Node::connect(&url).await?, memory, texts, rows: Vec::new() };
     let floor = workloads.floor(&url).await?;
     for writers in [1, 64] {
-        workloads.turns(&floor, writers).await?;
+        workloads.turns(&floor, writers, Lists::Written).await?;
+        workloads.turns(&floor, writers, Lists::Omitted).await?;
     }
     workloads.scattered_turns(&floor).await?;
     let size = workloads.size().await?;
@@ -124,7 +125,9 @@ impl Workloads<'_> {
         let scope = Scope::user("acme", "ana")?;
         let thread = self.memory.open(&scope).await?.thread.id;
         self.append(&scope, thread, 0).await?;
-        Floor::open(url, &format!("threadkeep:{{{thread}/acme}}")).await
+        // Brings the lists up to date.
+        self.memory.list_threads(&scope, &ThreadQuery::new(ThreadOrder::Recent, 1)).await?;
+        Floor::open(url, &format!("threadkeep:{{{thread}/acme}}"), ("threadkeep:{tenant/acme}", thread)).await
     }
 
     async fn append(&self, scope: &Scope, thread: ThreadId, number: usize) -> Result<()> {
@@ -142,9 +145,10 @@ impl Workloads<'_> {
     }
 
     /// Measures turns of concurrent writers, each with its own thread.
-    async fn turns(&mut self, floor: &Floor, writers: usize) -> Result<()> {
-        self.trials(format!("turns per second, {writers} writers"), async |this| {
-            let by_floor = this.per_second(writers, async |until| floor.turns(until).await).await?;
+    async fn turns(&mut self, floor: &Floor, writers: usize, lists: Lists) -> Result<()> {
+        let of_floor = if lists == Lists::Written { "" } else { "; floor without lists" };
+        self.trials(format!("turns per second, {writers} writers{of_floor}"), async |this| {
+            let by_floor = this.per_second(writers, async |until| floor.turns(until, lists).await).await?;
             let by_engine = this.per_second(writers, async |until| this.engine_turns(until).await).await?;
             Ok((by_floor, by_engine))
         })

@@ -15,7 +15,7 @@ fn workloads_on_redis_end_with_a_line_of_json() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
     let report: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
-    assert_eq!(report["workloads"].as_array().map(Vec::len), Some(5), "{report}");
+    assert_eq!(report["workloads"].as_array().map(Vec::len), Some(7), "{report}");
     for name in ["turns_per_second", "p99_ms"] {
         assert!(report["events"][name].is_number(), "{report}");
     }

@@ -75,15 +75,12 @@ impl Shared {
         let effects = write_effects(request, &known.row.owner, outcome.change, false);
         let row = known.row.clone();
         let mut commit = Commit { base: &base, row, writes: Writes::new(), batch, encoded, facts: &facts, now };
-        commit.write(*plan, &[]);
-        let Commit { row, writes, .. } = commit;
-        let revision = writes.revision.clone();
-        let mut args = Args::new();
-        args.add(&known.revision).add(&revision).add(batch.key.to_bytes());
-        args.list(batch.append.iter().map(|message| message.id.0.as_bytes().as_slice()));
-        args.list(batch.append.iter().filter_map(|message| message.external_id.as_deref()));
+        let new = commit.write(*plan, &[]);
+        let Commit { row, mut writes, .. } = commit;
+        put_external_ids(&mut writes, &base, &new.messages);
         // A commit that only appends changes no gaps.
-        writes.add_commands(&base, &row, &mut args);
+        let (revision, commands) = writes.into_parts();
+        let args = new.into_args((&known.revision, &revision), &row, &commands);
         if !self.write_commit((tenant, thread), ("commit", &base), args, &row, &effects).await? {
             return Ok(None);
         }
@@ -117,8 +114,10 @@ impl Shared {
         let stale = self.read_entries(&base, plan.stale.iter().copied().collect()).await?;
         let effects = write_effects(request, &row.owner, outcome.change, !stale.is_empty());
         let mut commit = Commit { base: &base, row, writes: Writes::new(), batch, encoded, facts: &facts, now };
-        commit.write(plan, &stale);
-        let Commit { row, writes, .. } = commit;
+        let new = commit.write(plan, &stale);
+        let Commit { row, mut writes, .. } = commit;
+        put_entries(&mut writes, &base, &new.messages);
+        put_commit(&mut writes, &base, &new.commit);
         let written = writes.revision.clone();
         let args = writes.into_args(&base, Some(&revision), Some(&row));
         let key = format!("{base}:t");
@@ -286,7 +285,33 @@ impl Facts for PrefetchedFacts {
     }
 }
 
-/// Translates a plan into commands.
+/// What every commit writes besides the row: its new messages and its entry of the change log.
+struct NewEntries {
+    messages: Vec<DumpEntry>,
+    commit: DumpedCommit,
+}
+
+impl NewEntries {
+    /// Returns the arguments of the function `commit`.
+    fn into_args(self, (expected, revision): (&str, &str), row: &Row, commands: &Args) -> Args {
+        let Self { messages, commit } = self;
+        let positions = row.positions();
+        let mut args = Args::new();
+        args.add(expected).add(revision).add(row.to_text()).number(positions.seq).number(positions.first_seq);
+        args.add(commit.key.to_bytes()).number(commit.change).add(encode_commit(&commit));
+        args.number(messages.len());
+        for message in &messages {
+            if let DumpEntry::Message { id, seq, .. } = message {
+                args.add(id.0.as_bytes()).number(seq).add(encode_entry(message));
+            }
+        }
+        args.list(external_ids(&messages).map(|(id, _)| id));
+        args.append(commands);
+        args
+    }
+}
+
+/// Translates a plan into commands, except for the new entries.
 struct Commit<'a> {
     base: &'a str,
     row: Row,
@@ -298,12 +323,11 @@ struct Commit<'a> {
 }
 
 impl Commit<'_> {
-    fn write(&mut self, plan: Plan, stale: &[DumpEntry]) {
+    fn write(&mut self, plan: Plan, stale: &[DumpEntry]) -> NewEntries {
         let CommitOutcome { change, first_seq, count, .. } = plan.outcome;
         for entry in stale {
             self.remove_stale(entry);
         }
-        self.append(first_seq);
         self.replace(&plan);
         self.erase(&plan);
         self.write_records(&plan);
@@ -320,6 +344,7 @@ impl Commit<'_> {
             thread.positions = plan.positions;
             thread.updated_at = thread.updated_at.max(self.now);
         }
+        let messages = self.new_messages(first_seq);
         let commit = DumpedCommit {
             change,
             at: self.now,
@@ -329,7 +354,7 @@ impl Commit<'_> {
             count,
             effects: plan.effects,
         };
-        put_commit(&mut self.writes, self.base, &commit);
+        NewEntries { messages, commit }
     }
 
     fn remove_stale(&mut self, entry: &DumpEntry) {
@@ -344,22 +369,20 @@ impl Commit<'_> {
         self.row.edited = Some(self.row.edited.map_or(*seq, |edited| edited.min(*seq)));
     }
 
-    fn append(&mut self, first_seq: u64) {
+    fn new_messages(&self, first_seq: u64) -> Vec<DumpEntry> {
         let contents = self.encoded.append.iter().zip(&self.encoded.checksums);
-        let entries =
-            (first_seq..).zip(self.batch.append.iter().zip(contents)).map(|(seq, (message, (body, checksum)))| {
-                DumpEntry::Message {
-                    seq,
-                    id: message.id,
-                    external_id: message.external_id.clone(),
-                    revision: 0,
-                    created_at: message.created_at,
-                    body: body.clone(),
-                    checksum: Some(*checksum),
-                }
-            });
-        let entries: Vec<DumpEntry> = entries.collect();
-        put_entries(&mut self.writes, self.base, &entries);
+        (first_seq..)
+            .zip(self.batch.append.iter().zip(contents))
+            .map(|(seq, (message, (body, checksum)))| DumpEntry::Message {
+                seq,
+                id: message.id,
+                external_id: message.external_id.clone(),
+                revision: 0,
+                created_at: message.created_at,
+                body: body.clone(),
+                checksum: Some(*checksum),
+            })
+            .collect()
     }
 
     fn replace(&mut self, plan: &Plan) {
@@ -416,16 +439,11 @@ impl Row {
 
 /// Writes messages and tombstones.
 pub(crate) fn put_entries(writes: &mut Writes, base: &str, entries: &[DumpEntry]) {
-    let (mut rows, mut ids, mut external_ids, mut tombstones) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut ids, mut tombstones) = (Vec::new(), Vec::new(), Vec::new());
     for entry in entries {
         let seq = entry.seq().to_string().into_bytes();
         match entry {
-            DumpEntry::Message { id, external_id, .. } => {
-                ids.extend([id.0.as_bytes().to_vec(), seq.clone()]);
-                if let Some(external_id) = external_id {
-                    external_ids.extend([external_id.clone().into_bytes(), seq.clone()]);
-                }
-            }
+            DumpEntry::Message { id, .. } => ids.extend([id.0.as_bytes().to_vec(), seq.clone()]),
             DumpEntry::Tombstone { id, .. } => {
                 ids.extend([id.0.as_bytes().to_vec(), seq.clone()]);
                 tombstones.extend([seq.clone(), seq.clone()]);
@@ -436,8 +454,21 @@ pub(crate) fn put_entries(writes: &mut Writes, base: &str, entries: &[DumpEntry]
     }
     writes.command("HSET", &format!("{base}:m"), rows);
     writes.command("HSET", &format!("{base}:i"), ids);
-    writes.command("HSET", &format!("{base}:x"), external_ids);
+    put_external_ids(writes, base, entries);
     writes.command("ZADD", &format!("{base}:e"), tombstones);
+}
+
+/// Returns the external ids of messages with their positions.
+fn external_ids(entries: &[DumpEntry]) -> impl Iterator<Item = (&str, u64)> {
+    entries.iter().filter_map(|entry| match entry {
+        DumpEntry::Message { external_id: Some(id), seq, .. } => Some((id.as_str(), *seq)),
+        _ => None,
+    })
+}
+
+fn put_external_ids(writes: &mut Writes, base: &str, entries: &[DumpEntry]) {
+    let words = external_ids(entries).flat_map(|(id, seq)| [id.to_owned(), seq.to_string()]);
+    writes.command("HSET", &format!("{base}:x"), words);
 }
 
 /// Removes a message or tombstone, and its ids.

@@ -5,6 +5,7 @@
 //! each names the revision that it expects and the one that it writes, so a call that was executed although its reply was lost is recognised.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -315,13 +316,15 @@ impl Connections {
     }
 
     pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
-        let mut command = redis::cmd(how);
+        // The name of the function and its keys are short.
+        let mut command = Cmd::with_capacity(args.ends.len() + 5, args.bytes.len() + 256);
+        command.arg(how);
         // While a slot moves, its keys are on two nodes. A function that names one key would run on the new node without seeing what
         // is still on the old one. If a function names several keys and one of them is missing, Redis returns TRYAGAIN instead. So
         // a second key is named, which is never written.
         command.arg(format!("threadkeep_{}_{function}", self.version)).arg(2).arg(key).arg(format!("{key}:-"));
-        for arg in &args.0 {
-            command.arg(arg.as_slice());
+        for arg in args.iter() {
+            command.arg(arg);
         }
         command
     }
@@ -351,13 +354,14 @@ impl Connections {
     /// Runs a command that reads one key, as a function: a server that has restarted without its data has no functions, so it cannot
     /// answer as if nothing had been stored.
     pub(crate) async fn look_up(&self, command: &Cmd) -> Result<Value> {
-        let words = command.args_iter().filter_map(|arg| match arg {
-            redis::Arg::Simple(bytes) => Some(bytes.to_vec()),
-            _ => None,
-        });
-        let words: Vec<Vec<u8>> = words.collect();
-        let key = words.get(1).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
-        self.read("look_up", &key, &Args(words)).await
+        let mut words = Args::new();
+        for arg in command.args_iter() {
+            if let redis::Arg::Simple(bytes) = arg {
+                words.add(bytes);
+            }
+        }
+        let key = words.iter().nth(1).map(|key| String::from_utf8_lossy(key).into_owned()).unwrap_or_default();
+        self.read("look_up", &key, &words).await
     }
 
     /// Returns an error together with whether the command may have been executed.
@@ -567,9 +571,13 @@ fn open_client(url: &str, certificates: Option<&TlsCertificates>) -> RedisResult
     }
 }
 
-/// The arguments of a function.
+/// The arguments of a function, one after the other in one buffer.
 #[derive(Clone, Default)]
-pub(crate) struct Args(Vec<Vec<u8>>);
+pub(crate) struct Args {
+    bytes: Vec<u8>,
+    /// Where each argument ends.
+    ends: Vec<usize>,
+}
 
 impl Args {
     pub(crate) fn new() -> Self {
@@ -577,7 +585,8 @@ impl Args {
     }
 
     pub(crate) fn add(&mut self, arg: impl AsRef<[u8]>) -> &mut Self {
-        self.0.push(arg.as_ref().to_vec());
+        self.bytes.extend_from_slice(arg.as_ref());
+        self.ends.push(self.bytes.len());
         self
     }
 
@@ -587,19 +596,31 @@ impl Args {
     }
 
     pub(crate) fn number(&mut self, number: impl std::fmt::Display) -> &mut Self {
-        self.add(number.to_string())
+        // Writing to a vector does not fail.
+        let _ = write!(self.bytes, "{number}");
+        self.ends.push(self.bytes.len());
+        self
     }
 
     /// Adds a list, preceded by its length.
     pub(crate) fn list<T: AsRef<[u8]>>(&mut self, list: impl IntoIterator<Item = T>) -> &mut Self {
-        let list: Vec<Vec<u8>> = list.into_iter().map(|arg| arg.as_ref().to_vec()).collect();
+        let list: Vec<T> = list.into_iter().collect();
         self.number(list.len());
-        self.0.extend(list);
+        for arg in list {
+            self.add(arg);
+        }
         self
     }
 
-    pub(crate) fn append(&mut self, mut other: Self) {
-        self.0.append(&mut other.0);
+    pub(crate) fn append(&mut self, other: &Self) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(&other.bytes);
+        self.ends.extend(other.ends.iter().map(|end| start + end));
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
     }
 }
 

@@ -41,7 +41,7 @@ mod threads;
 mod verify;
 mod wake_ups;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use threadkeep_core::{Backend, Result, WakeUps};
 use tokio::sync::watch;
@@ -56,8 +56,8 @@ use crate::shared::Shared;
 #[derive(Clone)]
 pub struct RedisStore {
     shared: Arc<Shared>,
-    /// Whether wake-ups are received.
-    is_listening: watch::Receiver<bool>,
+    /// Whether wake-ups are received; missing before the first subscriber.
+    is_listening: Arc<OnceLock<watch::Receiver<bool>>>,
 }
 
 impl RedisStore {
@@ -88,8 +88,6 @@ impl RedisStore {
         if shared.durability().lost_parts == 0 {
             shared.prepare_index().await?;
         }
-        let (sender, is_listening) = watch::channel(false);
-        tokio::spawn(subscription::listen(Arc::downgrade(&shared), sender));
         if let Some(outbox) = shared.outbox.take_receiver() {
             tokio::spawn(wake_ups::send(Arc::downgrade(&shared), outbox));
         }
@@ -98,7 +96,7 @@ impl RedisStore {
         if has_background {
             tokio::spawn(background::index(Arc::downgrade(&shared)));
         }
-        Ok(Self { shared, is_listening })
+        Ok(Self { shared, is_listening: Arc::default() })
     }
 
     /// Asks the servers at a URL what they do with acknowledged commits, without changing anything.
@@ -131,7 +129,12 @@ impl RedisStore {
         let sent = self.shared.sent.all_ended();
         let wake_ups = wake_ups::subscribe(&self.shared.wake_ups, sent);
         // Waits until wake-ups are received, so that every later commit wakes this subscriber, if the servers can be reached.
-        let mut is_listening = self.is_listening.clone();
+        let is_listening = self.is_listening.get_or_init(|| {
+            let (sender, is_listening) = watch::channel(false);
+            tokio::spawn(subscription::listen(Arc::downgrade(&self.shared), sender));
+            is_listening
+        });
+        let mut is_listening = is_listening.clone();
         let timeout = self.shared.options().connect_timeout;
         let _ = tokio::time::timeout(timeout, is_listening.wait_for(|is_listening| *is_listening)).await;
         Ok(wake_ups)

@@ -2,8 +2,11 @@
 -- Every function works on keys in one hash slot: the key that it receives, and keys that begin with it. It checks before it writes,
 -- because Redis does not undo the writes of a function that fails.
 
-local function call(...)
-  return redis.call(...)
+-- `redis.call` exists only while a function runs, so the first call looks it up.
+local call
+call = function(...)
+  call = redis.call
+  return call(...)
 end
 
 -- Marks a thread in the lists of its tenant.
@@ -43,31 +46,60 @@ local function apply(keys, args)
   return 1
 end
 
-local function has_any(key, args, from, count)
-  if count == 0 then return false end
-  for _, value in ipairs(call('HMGET', key, unpack(args, from, from + count - 1))) do
-    if value then return true end
+-- The maximum number of messages that one command writes or looks up.
+local MAX_MESSAGES = 400
+
+-- Calls a function for each part of `count` numbers, with the first and the last number of the part.
+local function each_part(count, run)
+  for first = 1, count, MAX_MESSAGES do
+    if run(first, math.min(count, first + MAX_MESSAGES - 1)) then return true end
   end
   return false
 end
 
+-- Whether a hash has any of the fields that stand at `from` and every `step` further.
+local function has_any(key, args, from, step, count)
+  return each_part(count, function(first, last)
+    local fields = {}
+    for n = first, last do fields[#fields + 1] = args[from + (n - 1) * step] end
+    for _, value in ipairs(call('HMGET', key, unpack(fields))) do
+      if value then return true end
+    end
+  end)
+end
+
 -- Writes a commit that was decided without reading: if the revision of the thread is the expected one, and neither the idempotency key
--- nor the ids of the new messages are known. keys: the start of the thread's keys. args: the expected revision, the new one, the
--- idempotency key; two lists, each after its length: ids and external ids; then commands, which also write the revision.
+-- nor the ids of the new messages are known. keys: the start of the thread's keys. args: the expected revision, the new one; the row, the last
+-- and the first position; the idempotency key, the number of the change, its entry; new messages, after their number: for each its id, its
+-- position and its row; external ids, after their number; then commands.
 -- Returns 1, or 0 if something is known: then the caller reads and decides again.
 local function commit(keys, args)
-  local base = keys[1]
-  local current, revision = call('HGET', base .. ':t', 'rev'), args[2]
+  local base, revision, key = keys[1], args[2], args[6]
+  local current = call('HGET', base .. ':t', 'rev')
   if current == revision then
     -- A repeated call, as in `apply`.
     call('HSET', base .. ':t', 'rev', revision)
     return 1
   end
-  if current ~= args[1] or call('HEXISTS', base .. ':k', args[3]) == 1 then return 0 end
-  local ids = tonumber(args[4])
-  local external = tonumber(args[5 + ids])
-  if has_any(base .. ':i', args, 5, ids) or has_any(base .. ':x', args, 6 + ids, external) then return 0 end
-  run_commands(args, 6 + ids + external)
+  if current ~= args[1] or call('HEXISTS', base .. ':k', key) == 1 then return 0 end
+  local messages = tonumber(args[9])
+  local external = 10 + 3 * messages
+  local external_ids = tonumber(args[external])
+  if has_any(base .. ':i', args, 10, 3, messages) or has_any(base .. ':x', args, external + 1, 1, external_ids) then return 0 end
+  call('HSET', base .. ':t', 'rev', revision, 'row', args[3], 'seq', args[4], 'first', args[5])
+  each_part(messages, function(first, last)
+    local rows, ids = {}, {}
+    for n = first, last do
+      local at = 7 + 3 * n
+      rows[#rows + 1], rows[#rows + 2] = args[at + 1], args[at + 2]
+      ids[#ids + 1], ids[#ids + 2] = args[at], args[at + 1]
+    end
+    call('HSET', base .. ':m', unpack(rows))
+    call('HSET', base .. ':i', unpack(ids))
+  end)
+  call('HSET', base .. ':c', args[7], args[8])
+  call('HSET', base .. ':k', key, args[7])
+  run_commands(args, external + 1 + external_ids)
   return 1
 end
 

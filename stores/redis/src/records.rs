@@ -374,7 +374,7 @@ impl Writes {
     pub(crate) fn into_plain_args(self, expected: &str) -> Args {
         let (revision, commands) = self.into_parts();
         let mut args = Args::new().with(expected).with(revision);
-        args.append(commands);
+        args.append(&commands);
         args
     }
 }

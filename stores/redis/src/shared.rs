@@ -492,14 +492,8 @@ impl Writes {
                 args.number(2).add("UNLINK").add(format!("{base}:t"));
             }
         }
-        args.append(self.commands);
+        args.append(&self.commands);
         args
-    }
-
-    /// Adds the commands to the arguments of a function, after those that write the row. The gaps of the row remain as they are stored.
-    pub(crate) fn add_commands(self, base: &str, row: &Row, args: &mut Args) {
-        self.add_row(base, row, args);
-        args.append(self.commands);
     }
 
     fn add_row(&self, base: &str, row: &Row, args: &mut Args) {

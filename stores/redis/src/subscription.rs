@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{PushInfo, PushKind, Value};
@@ -183,10 +183,11 @@ fn channels(shared: &Shared) -> Vec<String> {
     }
 }
 
-/// Receives wake-ups until the store is closed. `is_listening` becomes true with the first complete subscription.
+/// Receives wake-ups from the first subscriber until the store is closed. `is_listening` becomes true with the first complete subscription.
 pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<bool>) {
     let Some(strong) = shared.upgrade() else { return };
     let (sender, own) = (strong.wake_ups.downgrade(), strong.instance.clone());
+    let (began, timeout) = (Instant::now(), strong.options().connect_timeout);
     let (mut subscription, mut receiver) = Subscription::new(channels(&strong));
     drop(strong);
     let mut is_first = true;
@@ -203,8 +204,9 @@ pub(crate) async fn listen(shared: Weak<Shared>, is_listening: watch::Sender<boo
             }
             established = finished(&mut subscription.attempt) => {
                 let Some(sender) = sender.upgrade() else { return };
-                if subscription.finish(established) && !is_first {
-                    // Wake-ups may have been missed before.
+                // Subscribers wait for the first attempt, but not longer than the timeout.
+                let may_have_missed = !is_first || began.elapsed() >= timeout;
+                if subscription.finish(established) && may_have_missed {
                     let _ = sender.send((WakeUp::Unspecified, u64::MAX));
                 }
                 is_first = false;

@@ -170,7 +170,12 @@ function ContextMeter({ thread, question, policy, version }: { thread: string | 
     <a class={`meter${isStale ? " stale" : ""}`} href={inspector} title={t("open_inspector")}>
       {report.budget !== undefined && <TokenBar report={report} slim />}
       <span class="words">
-        {isOffline && <span>{t("in_this_browser")} · </span>}
+        {isOffline && (
+          <span class="stored">
+            {t("in_this_browser")}
+            <span class="further"> · </span>
+          </span>
+        )}
         <span>
           {t("next_request")} <b>{number(report.tokens.total)}</b>
           {report.budget !== undefined && ` / ${number(report.budget)}`} {t("tokens")}

@@ -76,6 +76,11 @@ pub struct ObjectSummary {
 }
 
 impl ObjectSummary {
+    /// Whether two summaries are of objects of one kind in one namespace.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        (&self.kind, &self.namespace) == (&other.kind, &other.namespace)
+    }
+
     /// Whether two summaries are of one object.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         (&self.kind, &self.name, &self.namespace) == (&other.kind, &other.name, &other.namespace)

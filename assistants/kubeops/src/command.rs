@@ -137,6 +137,9 @@ pub struct Command {
     /// A label selector, such as `app=web`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selector: Option<String>,
+    /// For `get` of pods: only those that run on this node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
     /// For `scale`: the number of replicas.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replicas: Option<u32>,
@@ -218,6 +221,7 @@ impl Command {
             all_namespaces: false,
             unhealthy: false,
             selector: None,
+            node: None,
             replicas: None,
             image: None,
             container: None,
@@ -321,6 +325,9 @@ impl Command {
         }
         if let Some(selector) = &self.selector {
             push(line, &format!("-l {selector}"));
+        }
+        if let Some(node) = &self.node {
+            push(line, &format!("--field-selector spec.nodeName={node}"));
         }
         if let Some(tail) = self.tail {
             push(line, &format!("--tail={tail}"));

@@ -68,6 +68,9 @@ impl Cluster {
         let kind = Self::kind(&command)?;
         command.kind = Some(kind.plural.clone());
         let mut items = self.items(&kind, &command).await?;
+        if let Some(node) = &command.node {
+            items.retain(|item| item["spec"]["nodeName"] == **node);
+        }
         if let Some(like) = command.like.clone() {
             let all = std::mem::take(&mut items);
             items = all.iter().filter(|item| is_like(&text(&item["metadata"]["name"]), &like)).cloned().collect();
@@ -77,7 +80,8 @@ impl Cluster {
             if kind.plural == "pods" && !own.is_empty() {
                 items = own;
             }
-            if items.is_empty() && kind.is_namespaced && self.has_namespace(&like).await {
+            let may_be_place = items.is_empty() && kind.is_namespaced && command.node.is_none();
+            if may_be_place && self.has_namespace(&like).await {
                 // "prod pods": the word is the name of a namespace.
                 command = Command { namespace: Some(like), like: None, all_namespaces: false, ..command };
                 items = self.items(&kind, &command).await?;
@@ -495,7 +499,8 @@ pub(crate) fn place(kind: &Kind, command: &Command) -> String {
 
 /// Puts a list into words. `total` is the number of objects before those without problems were left out.
 fn list_text(kind: &Kind, command: &Command, items: &[Value], total: usize) -> String {
-    let place = place(kind, command);
+    let on_node = command.node.as_ref().map(|node| format!(" on node {node}")).unwrap_or_default();
+    let place = format!("{on_node}{}", place(kind, command));
     let like = command.like.as_ref().map(|like| format!(" like {like}")).unwrap_or_default();
     let problem = if command.unhealthy { " with problems" } else { "" };
     if items.is_empty() {

@@ -228,6 +228,9 @@ pub(crate) fn describe(kind: &Kind, object: &Value) -> String {
     if let Some((kind, name)) = owner(metadata) {
         lines.push(format!("Owner: {}/{name}", Kind::find(&kind).map_or(kind, |kind| kind.singular)));
     }
+    if let Some(created) = metadata["creationTimestamp"].as_str() {
+        lines.push(format!("Created: {created}"));
+    }
     match &*kind.plural {
         "pods" => describe_pod(object, &mut lines),
         "deployments" | "statefulsets" | "daemonsets" | "replicasets" => {

@@ -15,6 +15,7 @@ mod fallback;
 mod how_to;
 mod images;
 mod looks;
+mod nodes;
 mod places;
 mod promotion;
 mod reasons;
@@ -88,7 +89,10 @@ fn prepared(message: &str, conversation: &Conversation) -> Option<String> {
     let lexicon = Lexicon::of(conversation);
     let without = without_ruled_out(message, &lexicon).or_else(|| without_remark(message, &lexicon));
     let kept = without.as_deref().unwrap_or(message);
-    sources::with_image(kept, conversation).or_else(|| descriptions::with_names(kept, conversation)).or(without)
+    let with_node = nodes::with_node(kept, conversation);
+    let kept = with_node.as_deref().unwrap_or(kept);
+    let named = sources::with_image(kept, conversation).or_else(|| descriptions::with_names(kept, conversation));
+    named.or(with_node).or(without)
 }
 
 /// Returns the changes that a message asks for. For a change whose value has to be read first, only the object is known.
@@ -144,6 +148,10 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     }
     if let Some(answer) = approvals::about_approvals(&whole, conversation) {
         return answer;
+    }
+    let may_ask = whole.act.is_none_or(|act| matches!(act, Act::Compare | Act::Same | Act::Outcome | Act::History));
+    if may_ask && let Some(next) = (Planner { conversation, reading: whole.clone() }).about_nodes() {
+        return next;
     }
     let may_check = whole.act.is_none_or(|act| matches!(act, Act::Outcome | Act::History | Act::Repeat | Act::Spoken));
     if may_check && checks::asks_for_outcome(&whole, conversation) {

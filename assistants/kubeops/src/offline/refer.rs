@@ -12,10 +12,10 @@ use crate::kinds::{SCALABLE, WORKLOADS};
 
 use super::words::{Reading, State};
 pub(super) use described::{described, fit_of};
-pub(super) use picks::{by_image, pair_with, picked, spoken_of_now};
+pub(super) use picks::{by_image, list_with, pair_with, picked, spoken_of_now};
 pub(super) use places::{fresh, in_several_places, newly_listed, was_deleted};
 pub(crate) use subjects::spoken_of;
-pub(super) use subjects::{by_version, focus, listed, related, running, shown_objects, subjects};
+pub(super) use subjects::{by_creation, by_version, focus, listed, related, running, shown_objects, subjects};
 
 /// The result of looking for an object.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +59,10 @@ pub(super) fn fitting(object: &ObjectSummary, verb: Verb, kind: Option<&str>) ->
     let fits = |object: &ObjectSummary| kinds_of(verb).is_none_or(|kinds| kinds.contains(&&*object.kind));
     if fits(object) && is_named(object) {
         return Some(object.clone());
+    }
+    // "Which node is it on?", and then "cordon it".
+    if kinds_of(verb) == Some(&["nodes"]) && kind.is_none_or(|kind| kind == "nodes") && !object.node.is_empty() {
+        return Some(ObjectSummary { kind: "nodes".to_owned(), name: object.node.clone(), ..ObjectSummary::default() });
     }
     let (owner_kind, owner) = object.owner.clone()?;
     let of_owner = ObjectSummary {
@@ -344,6 +348,8 @@ pub(super) fn best_fitting<'a>(
         // The name of an owner counts if the owner is meant.
         let likeness = if fitting.name == object.name {
             own
+        } else if fitting.kind == "nodes" {
+            crate::cluster::likeness(&fitting.name, name)
         } else {
             own.max(owner).and(crate::cluster::likeness(&fitting.name, name)).or(own)
         };

@@ -26,8 +26,9 @@ pub(super) use descriptions::{Age, Description, descriptions, is_small_talk};
 pub(super) use lexicon::Lexicon;
 pub(crate) use lexicon::{fit_of_words, may_name_unusual_kind, words_of};
 pub(super) use states::State;
+pub(super) use text::clean;
 use text::{
-    clean, spelled, take_manifest, take_program, with_letters_joined, without_possessive, without_quotes, words_of_verb,
+    spelled, take_manifest, take_program, with_letters_joined, without_possessive, without_quotes, words_of_verb,
 };
 pub(super) use vocabulary::is_ordinary;
 
@@ -253,8 +254,8 @@ pub(super) fn read(message: &str, lexicon: &Lexicon) -> Reading {
     }
     reading.read_references(&joined, lexicon, &mut used);
     // "Let pods land there again".
-    reading.pronoun |=
-        matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain)) && reading.has("there");
+    reading.pronoun |= matches!(reading.verb, Some(Verb::Cordon | Verb::Uncordon | Verb::Drain))
+        && reading.has_any(&["there", "that", "this"]);
     reading.read_state();
     reading.leave_number_to_state();
     reading.read_names(&originals, &used, lexicon);

@@ -1,6 +1,6 @@
 //! Questions whether a change needs an approval, and whose.
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Requested};
 use crate::offline::answers;
 use crate::offline::words::Reading;
 
@@ -37,6 +37,15 @@ pub(super) fn about_approvals(reading: &Reading, conversation: &Conversation) ->
     let first = reading.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but" | "hm" | "wait"));
     let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats" | "which" | "anything" | "any"))
         || reading.has_any(&["waiting", "waits", "pending", "yet", "already", "still"]);
+    if let Some(requested) = request_asked_about(reading, conversation) {
+        return Some(reply(answers::fate(requested).unwrap_or_else(|| answers::line_of_history(requested))));
+    }
+    if asks_if_approved(reading) {
+        return Some(reply(match answers::last_change(conversation) {
+            Some((_, Some(requested), _)) => answers::line_of_history(requested),
+            _ => answers::NOTHING_BEFORE.to_owned(),
+        }));
+    }
     if !names_approval || !asks_rule || asks_what || !reading.asks() {
         return None;
     }
@@ -44,6 +53,40 @@ pub(super) fn about_approvals(reading: &Reading, conversation: &Conversation) ->
         Some(requested) => format!("Yes. {} {RULE}", answers::waiting(requested)),
         None => RULE.to_owned(),
     }))
+}
+
+/// "Has anyone approved that yet?", "did bob ok it?"
+fn asks_if_approved(reading: &Reading) -> bool {
+    let first = reading.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but" | "hm" | "wait"));
+    let asks = first.is_some_and(|word| matches!(&**word, "did" | "has" | "have" | "is" | "was"));
+    let is_person = reading.has_any(&["anyone", "anybody", "someone", "somebody", "nobody"]);
+    let names =
+        reading.has_any(&["approve", "approved", "sign", "signed", "confirm", "confirmed", "accept", "accepted"]);
+    asks && is_person && names && reading.names.is_empty()
+}
+
+/// "The first request, did that run too?", "what's the state of that last request?": the request that is meant.
+fn request_asked_about<'a>(reading: &Reading, conversation: &'a Conversation) -> Option<&'a Requested> {
+    let words = &reading.words;
+    let at = words.iter().position(|word| matches!(&**word, "request" | "approval"))?;
+    let asks = reading.asks()
+        || reading.is_question
+        || reading.has_any(&["did", "state", "status", "became", "whats", "what"]) && !reading.has("cancel");
+    let about = reading.has_any(&[
+        "run", "ran", "state", "status", "became", "happened", "executed", "approved", "denied", "done", "carried",
+        "go", "went", "waiting", "open", "pending", "work", "applied",
+    ]);
+    let all: Vec<&Requested> = conversation.earlier.iter().flat_map(|exchange| &exchange.requested).collect();
+    let before = at.checked_sub(1).map(|before| &*words[before]).unwrap_or_default();
+    let meant = match before {
+        "last" | "that" | "newest" | "latest" | "this" | "my" | "the" | "second" => all.last().copied(),
+        "first" | "earlier" | "previous" | "original" | "old" if all.len() < 3 => all.first().copied(),
+        value => {
+            let mut fitting = all.iter().filter(|requested| requested.command.line().contains(value));
+            fitting.next().copied().filter(|_| fitting.next().is_none() && value.len() > 2)
+        }
+    };
+    meant.filter(|_| asks && about)
 }
 
 #[cfg(test)]

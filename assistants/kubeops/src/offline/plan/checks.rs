@@ -71,7 +71,10 @@ const FILLERS: [&str; 53] = [
     "everything",
 ];
 /// Words of such a question that say what is asked.
-const STATES: [&str; 44] = [
+const STATES: [&str; 47] = [
+    "unschedulable",
+    "schedulable",
+    "drained",
     "gone",
     "done",
     "ready",

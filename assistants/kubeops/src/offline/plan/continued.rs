@@ -7,7 +7,7 @@ use crate::command::{Command, Verb};
 use crate::kinds::{Kind, kind_word};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Lexicon, descriptions, is_ordinary, read};
+use crate::offline::words::{Description, Lexicon, Pick, descriptions, is_ordinary, read};
 
 use super::checks::last_changed;
 use super::{Next, Planner, reply};
@@ -69,7 +69,14 @@ impl Planner<'_> {
 
     /// "Which of them is behind?"
     pub(super) fn which_version(&self) -> Option<String> {
-        let (meant, other) = refer::by_version(&self.conversation.earlier, &self.reading)?;
+        let Some((meant, other)) = refer::by_version(&self.conversation.earlier, &self.reading) else {
+            let (meant, other) = refer::by_creation(&self.conversation.earlier, &self.reading)?;
+            let degree = if self.reading.has_any(&["older", "oldest", "eldest"]) { "older" } else { "newer" };
+            return Some(format!(
+                "{} is the {degree} one, created at {}; {} was created at {}.",
+                meant.name, meant.created, other.name, other.created
+            ));
+        };
         let place = |object: &ObjectSummary| format!("{} in {}", object.name, object.namespace);
         let degree = if self.reading.has_any(&["newer", "newest", "ahead"]) { "newer" } else { "older" };
         Some(format!(
@@ -145,12 +152,30 @@ impl Planner<'_> {
     /// "And the postgres one?", "logs of the ldap one": a description that fits nothing means no object that was spoken of.
     pub(super) fn nothing_described(&self, message: &str) -> Option<String> {
         let lexicon = Lexicon::of(self.conversation);
-        if !self.reading.verb.is_none_or(Verb::is_read) || self.conversation.mentioned.is_none() {
+        let is_read = self.reading.verb.is_none_or(Verb::is_read);
+        if self.conversation.mentioned.is_none() {
             return None;
         }
         let [description] = &descriptions(message, &lexicon)[..] else { return None };
+        if let Some(text) = self.nothing_at(description) {
+            return Some(text);
+        }
         let [word] = &description.words[..] else { return None };
-        let ends_with_one = description.kind.is_none() && self.reading.says(&format!("the {word} one"));
+        let ends_with_one = description.kind.is_none() && is_read && self.reading.says(&format!("the {word} one"));
+        // "And the redis deployment next to it?"
+        let is_kind = |next: &String| kind_word(next).map(|kind| kind.plural) == description.kind;
+        let is_place = lexicon.has_namespace(word)
+            || lexicon.namespace_like(word).is_some()
+            || matches!(&**word, "prod" | "production" | "stage" | "staging" | "stg" | "dev" | "development");
+        let of_kind = description.kind.is_some()
+            && !description.is_plural
+            && !is_place
+            && description.state.is_none()
+            && description.position.is_none()
+            && !description.is_other
+            && self.reading.act.is_none()
+            && self.reading.words.windows(3).any(|three| three[0] == "the" && three[1] == *word && is_kind(&three[2]));
+        let ends_with_one = ends_with_one || of_kind;
         let shown = self.conversation.earlier.iter().flat_map(refer::shown_objects);
         let mut all = shown.chain(self.conversation.mentioned.iter().flatten());
         let fits = all.any(|object| {
@@ -159,6 +184,19 @@ impl Planner<'_> {
         let is_known = fits || lexicon.linked(word).is_some() || is_ordinary(word) || kind_word(word).is_some();
         (ends_with_one && !is_known && !description.is_excluded)
             .then(|| format!("I found nothing like {word} (not found). Which one do you mean?"))
+    }
+
+    /// "The third deployment", after a list of two.
+    fn nothing_at(&self, description: &Description) -> Option<String> {
+        let Some(Pick::At(at)) = description.position else { return None };
+        let is_plain = description.words.is_empty() && description.state.is_none() && !description.is_excluded;
+        let has_kind = |object: &ObjectSummary| description.kind.as_ref().is_none_or(|kind| *kind == object.kind);
+        let lists = self.conversation.earlier.iter().rev().map(refer::listed);
+        let lists: Vec<Vec<ObjectSummary>> = lists.filter(|list| list.len() > 1 && list.iter().all(has_kind)).collect();
+        let newest = lists.first().filter(|_| is_plain && at > 1 && self.reading.picks.is_empty())?;
+        // Objects that were spoken of one after the other may be counted, too.
+        let is_short = lists.iter().all(|list| list.len() <= at);
+        is_short.then(|| format!("There is no such one: the list has only {}. Which one do you mean?", newest.len()))
     }
 
     /// "What about perf", if the cluster has nothing of that name.
@@ -216,7 +254,7 @@ impl Planner<'_> {
     pub(super) fn names_in_full(&self) -> bool {
         let reading = &self.reading;
         let asks = reading.has_any(&["how", "which", "what", "whats", "when", "where"]);
-        let is_short = reading.without_what_is_excluded().words.len() <= 7 && !asks;
+        let is_short = reading.without_what_is_excluded().words.len() <= 9 && !asks;
         is_short
             && reading.kind.is_some()
             && reading.names.len() == 1

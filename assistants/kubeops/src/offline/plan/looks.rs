@@ -14,6 +14,8 @@ use super::{Next, Planner, reply};
 
 /// Longer words of a question are looked for in a log.
 const MIN_WORD_OF_LOG: usize = 5;
+/// The maximum number of words of a question what became of "it".
+const MAX_WORDS_OF_QUESTION: usize = 8;
 /// The maximum number of lines of a log that answer a question.
 const MAX_LINES: usize = 5;
 
@@ -57,6 +59,15 @@ impl Planner<'_> {
             ("drained", Verb::Drain),
         ];
         let reading = &self.reading;
+        let asks = reading.asks() && reading.has_any(&["was", "were", "has", "have", "is"]) && !reading.counts;
+        // "Is it drained by now?", after questions about something else.
+        if reading.names.is_empty() && reading.has_any(&["it", "that"]) && reading.words.len() <= MAX_WORDS_OF_QUESTION
+        {
+            let (_, verb) = DONE.iter().find(|(word, _)| reading.has(word) && *word != "gone")?;
+            let is_meant = |command: &Command| command.verb == *verb;
+            answers::last_change_of(self.conversation, &is_meant).filter(|_| asks)?;
+            return Some(self.outcome_of(&is_meant));
+        }
         let [name] = &reading.names[..] else { return None };
         // "Was the api touched?"
         let is_requested = |requested: &Requested| {
@@ -72,7 +83,6 @@ impl Planner<'_> {
             return self.history().map(reply);
         }
         let (_, verb) = DONE.iter().find(|(word, _)| reading.has(word))?;
-        let asks = reading.asks() && reading.has_any(&["was", "were", "has", "have", "is"]) && !reading.counts;
         let is_meant = |command: &Command| {
             let fit = command.name.as_ref().and_then(|own| crate::cluster::likeness(own, name));
             command.verb == *verb && fit.is_some_and(|fit| fit < 3)

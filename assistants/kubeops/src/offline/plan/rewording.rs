@@ -4,7 +4,7 @@ use crate::cluster::ObjectSummary;
 use crate::command::Verb;
 use crate::conversation::Conversation;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Lexicon, Pick, Reading, Replicas, State, read};
+use crate::offline::words::{Act, Lexicon, Pick, Reading, Replicas, State, read};
 
 use super::checks::last_accepted;
 
@@ -203,6 +203,23 @@ pub(super) fn described_if_needed(reading: Reading) -> Reading {
     ]
     .iter()
     .any(|phrase| reading.says(phrase));
+    // "How old is it?", "since when does that run?": a description says when it was created.
+    let asks_age =
+        ["how old", "how long has", "how long is", "how long have", "since when", "what age", "how long does"]
+            .iter()
+            .any(|phrase| reading.says(phrase))
+            || reading.has("when") && reading.has_any(&["created", "started", "start", "born"]);
+    let refers = reading.pronoun
+        || reading.pick.is_some()
+        || reading.state.is_some()
+        || !reading.names.is_empty()
+        || reading.has_any(&["it", "its", "that", "this"]);
+    let is_open = reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::Top))
+        && matches!(reading.act, None | Some(Act::Outcome | Act::History | Act::Spoken));
+    if asks_age && refers && is_open && !reading.is_plural && !reading.has_any(&["you", "we", "request", "rollout"]) {
+        let pronoun = reading.pronoun || reading.names.is_empty() && reading.pick.is_none() && reading.state.is_none();
+        return Reading { verb: Some(Verb::Describe), act: None, is_implied: false, pronoun, ..reading };
+    }
     let is_workload = reading.kind.as_deref().is_some_and(|kind| crate::kinds::WORKLOADS.contains(&kind));
     if asks_owner && is_workload && !reading.is_plural && reading.names.is_empty() && reading.asks() {
         return Reading { verb: Some(Verb::Describe), is_implied: false, pronoun: true, ..reading };
@@ -230,19 +247,38 @@ pub(super) fn with_kind_of_name(reading: Reading, conversation: &Conversation) -
     if is_read && is_far && !is_of_kind && is_known { open } else { reading }
 }
 
-/// "Now empty it", directly after a node was spoken of: a drain.
+/// "Now empty it", "open it up again", directly after a node was spoken of: a drain, and the end of a cordon.
 pub(super) fn with_node_emptied(reading: Reading, conversation: &Conversation) -> Reading {
-    let empties = ["empty it", "empty that one", "empty that node", "clear it", "clear it out", "clear that node"]
-        .iter()
-        .any(|phrase| reading.says(phrase));
-    let is_plain =
-        reading.verb.is_none_or(|verb| verb == Verb::Get) && reading.names.is_empty() && reading.act.is_none();
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| reading.says(phrase));
+    let points = reading.has_any(&["it", "that", "this"]);
+    let verb = match () {
+        () if !points => None,
+        () if reading.has_any(&["empty", "clear", "vacate"]) => Some(Verb::Drain),
+        () if reading.has_any(&["open", "reopen", "unblock", "unlock"]) => Some(Verb::Uncordon),
+        () if says(&[
+            "back in",
+            "back into",
+            "put it back",
+            "bring it back",
+            "take it back",
+            "enable it",
+            "use it again",
+        ]) =>
+        {
+            Some(Verb::Uncordon)
+        }
+        () if reading.has_any(&["block", "close", "lock", "disable"]) => Some(Verb::Cordon),
+        () => None,
+    };
+    let is_plain = reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::RolloutUndo | Verb::Top))
+        && reading.names.is_empty()
+        && reading.act.is_none();
     let last = conversation.earlier.iter().rev().map(refer::subjects).find(|subjects| !subjects.is_empty());
     let is_node = last.is_some_and(|subjects| subjects.len() == 1 && subjects[0].kind == "nodes");
-    if !empties || !is_plain || !is_node || reading.asks() || reading.forbids() {
+    if verb.is_none() || !is_plain || !is_node || reading.asks() && !reading.asks_politely() || reading.forbids() {
         return reading;
     }
-    Reading { verb: Some(Verb::Drain), pronoun: true, kind: None, ..reading }
+    Reading { verb, pronoun: true, kind: None, ..reading }
 }
 
 /// "The web ones", after a list of pods: those of the list's kind that have the name.

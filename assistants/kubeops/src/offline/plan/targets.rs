@@ -10,7 +10,7 @@ use crate::conversation::{Requested, Step};
 use crate::kinds::{Kind, is_plural};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Lexicon, Pick, Reading, State, read};
+use crate::offline::words::{Lexicon, Pick, Reading, Replicas, State, read};
 
 use super::images::is_same_program;
 use super::{Next, Planner, reply};
@@ -492,6 +492,16 @@ impl Planner<'_> {
                 // "Scale both", after a list of two and looks at single ones.
                 if all.len() < 2 && (self.reading.refers_to_two() || verb.is_read()) {
                     all = refer::pair_with(self.conversation, &object, verb);
+                }
+                // "Delete all of them", after a list and looks at single ones.
+                if all.len() < 2 && self.reading.has("all") {
+                    all = refer::list_with(self.conversation, &object, verb);
+                }
+                // "Halve them", after a look at one workload: its replicas.
+                let is_step =
+                    matches!(self.reading.replicas, Some(Replicas::By(_) | Replicas::Times(_) | Replicas::Half));
+                if all.len() < 2 && verb == Verb::Scale && is_step && !self.reading.refers_to_two() {
+                    return self.found(Found::One(object), verb);
                 }
                 // In the order in which they were spoken of.
                 if verb.is_read() {

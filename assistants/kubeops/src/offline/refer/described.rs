@@ -7,7 +7,7 @@ use crate::kinds::kind_word;
 use crate::offline::words::{Age, Description, Lexicon, Pick, Reading, State, read};
 
 use super::picks::without_owner;
-use super::{Found, by_version, completed, listed, shown_objects, subjects, unique, was_deleted};
+use super::{Found, by_creation, by_version, completed, listed, shown_objects, subjects, unique, was_deleted};
 
 /// Returns how a word fits an object: 0 is its whole name, 1 a part of it, 2 its namespace, 3 its image. `None` if it does not fit.
 pub(in crate::offline) fn fit_of(object: &ObjectSummary, word: &str, lexicon: &Lexicon) -> Option<u8> {
@@ -216,15 +216,15 @@ fn of_age(conversation: &Conversation, age: Age, description: &Description, lexi
     if let Some((meant, _)) = by_version(&conversation.earlier, &question) {
         return Found::of(with_words(vec![meant], description, lexicon));
     }
-    let lists = conversation.earlier.iter().rev().map(|exchange| {
-        let list = without_owner(unique(listed(exchange)), description.kind.is_some());
-        with_words(list.into_iter().map(|object| completed(conversation, object)).collect(), description, lexicon)
-    });
-    let is_dated = |list: &Vec<ObjectSummary>| list.len() > 1 && list.iter().all(|object| !object.created.is_empty());
-    let Some(list) = lists.filter(is_dated).find(|list| list.iter().all(|object| object.kind == "pods")) else {
-        return Found::None;
-    };
-    let dates = || list.iter().map(|object| &object.created);
-    let Some(date) = (if age == Age::Older { dates().min() } else { dates().max() }) else { return Found::None };
-    Found::of(list.iter().filter(|object| object.created == *date).cloned().collect())
+    // "The newest one", after a list that shows the pod that replaced another one.
+    if age == Age::Newer
+        && description.words.is_empty()
+        && let Found::One(new) = super::newly_listed(conversation, Verb::Describe)
+    {
+        return Found::One(new);
+    }
+    match by_creation(&conversation.earlier, &question) {
+        Some((meant, _)) => Found::of(with_words(vec![meant], description, lexicon)),
+        None => Found::None,
+    }
 }

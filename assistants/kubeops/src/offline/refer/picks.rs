@@ -161,6 +161,19 @@ pub(in crate::offline) fn pair_with(
     pair.or_else(in_turn).unwrap_or_default()
 }
 
+/// Returns the objects of the newest list, if it contains an object.
+pub(in crate::offline) fn list_with(
+    conversation: &Conversation,
+    object: &ObjectSummary,
+    verb: Verb,
+) -> Vec<ObjectSummary> {
+    let lists = conversation.earlier.iter().rev().map(|exchange| without_owner(unique(listed(exchange)), false));
+    let newest = lists.filter(|list| list.len() > 1).map(|list| {
+        unique(list.iter().filter_map(|object| fitting(object, verb, None)).collect::<Vec<ObjectSummary>>())
+    });
+    newest.take(1).find(|list| list.iter().any(|other| other.is_same(object))).unwrap_or_default()
+}
+
 /// Returns the object of a list that was spoken of last, alone.
 fn spoken_last(conversation: &Conversation, list: &[ObjectSummary]) -> Option<ObjectSummary> {
     let mut singles = conversation.earlier.iter().rev().map(subjects).filter(|subjects| subjects.len() == 1).flatten();
@@ -226,6 +239,20 @@ pub(in crate::offline) fn spoken_of_now(conversation: &Conversation) -> Vec<Obje
     }
 }
 
+/// How many exchanges back a deletion counts for "the other".
+const RECENT: usize = 5;
+
+/// Returns the object that was deleted last, and the exchanges before that.
+fn deleted_last(conversation: &Conversation) -> Option<(ObjectSummary, &[Exchange])> {
+    let all = &conversation.earlier;
+    let at = all.iter().rposition(|exchange| !exchange.requested.is_empty())?;
+    let deletes = all[at].requested.iter().all(|requested| requested.command.verb == Verb::Delete);
+    match &subjects(&all[at])[..] {
+        [only] if deletes && at + RECENT >= all.len() => Some((only.clone(), &all[..at])),
+        _ => None,
+    }
+}
+
 /// Returns the other one of a list: not the object that was spoken of last, and not of the same workload.
 fn other(
     conversation: &Conversation,
@@ -233,9 +260,22 @@ fn other(
     reading: &Reading,
     verb: Verb,
 ) -> Found {
-    let currents = spoken_of_now(conversation);
+    let mut currents = spoken_of_now(conversation);
+    // "Now the other", after one was deleted and the list was read again: that of the list before the change.
+    let mut lists: Vec<Vec<ObjectSummary>> = lists.collect();
+    if currents.is_empty()
+        && let Some((deleted, before)) = deleted_last(conversation)
+        && lists.first().is_some_and(|list| list.iter().all(|object| object.is_like(&deleted)))
+    {
+        let before = before.iter().rev().map(|exchange| without_owner(unique(listed(exchange)), false));
+        let before: Vec<Vec<ObjectSummary>> =
+            before.filter(|list| list.len() > 1 && list.iter().any(|object| object.is_same(&deleted))).collect();
+        if !before.is_empty() {
+            (currents, lists) = (vec![deleted], before);
+        }
+    }
     let Some(current) = currents.first() else {
-        let mut lists = lists;
+        let mut lists = lists.into_iter();
         return lists.next().map_or(Found::None, |list| {
             Found::of(unique(list.iter().filter_map(|object| fitting(object, verb, None)).collect()))
         });

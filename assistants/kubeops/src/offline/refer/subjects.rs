@@ -69,8 +69,11 @@ pub(in crate::offline) fn shown_objects(exchange: &Exchange) -> impl Iterator<It
 pub(crate) fn spoken_of(conversation: &Conversation) -> Vec<String> {
     let last = conversation.earlier.iter().rev().map(subjects).find(|subjects| !subjects.is_empty());
     let objects = last.filter(|objects| objects.len() <= 3).unwrap_or_default();
-    let names =
-        objects.into_iter().flat_map(|object| [Some(object.name), object.owner.map(|(_, owner)| owner)]).flatten();
+    let names = objects.into_iter().flat_map(|object| {
+        let node = Some(object.node).filter(|node| !node.is_empty());
+        [Some(object.name), object.owner.map(|(_, owner)| owner), node]
+    });
+    let names = names.flatten();
     // A message without effect, such as `kubectl edit`, is about the object that it names.
     let spoken = conversation.earlier.iter().rev().take_while(|last| is_without_effect(last)).take(3);
     names.chain(spoken.flat_map(|last| words_of(&last.said))).collect()
@@ -100,7 +103,8 @@ fn spoken_objects(conversation: &Conversation, exchange: &Exchange) -> Vec<Objec
 fn compared(conversation: &Conversation, exchange: &Exchange) -> Option<(ObjectSummary, ObjectSummary)> {
     let said = read(&exchange.said, &Lexicon::of(conversation));
     let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange))?;
-    by_version(&conversation.earlier[..at], &said).filter(|_| said.act == Some(Act::Compare))
+    let before = &conversation.earlier[..at];
+    by_version(before, &said).or_else(|| by_creation(before, &said)).filter(|_| said.act == Some(Act::Compare))
 }
 
 /// Returns the object with the older or newer version that a question means, and the other one: of the newest list of two, or of the
@@ -134,6 +138,36 @@ pub(in crate::offline) fn by_version(
     let candidates = [newest, singles].into_iter().filter(|list: &Vec<ObjectSummary>| list.len() == count);
     let of_programs = by_program(recent, count);
     candidates.chain(of_programs).find_map(|list| ordered_by_version(list, is_newer))
+}
+
+/// Returns the pod of the newest list that was created first or last, as a question means it, and the next one.
+pub(in crate::offline) fn by_creation(
+    earlier: &[Exchange],
+    question: &Reading,
+) -> Option<(ObjectSummary, ObjectSummary)> {
+    let is_older = question.has_any(&["older", "oldest", "eldest"]) || question.says("longest");
+    let is_newer = question.has_any(&["newer", "newest", "younger", "youngest"]);
+    if is_older == is_newer {
+        return None;
+    }
+    let is_named = |object: &ObjectSummary| {
+        question.names.iter().all(|name| crate::cluster::likeness(&object.name, name).is_some_and(|fit| fit < 3))
+    };
+    let complete = |object: ObjectSummary| super::completed_from(earlier.iter().rev().flat_map(shown_objects), object);
+    let lists = earlier.iter().rev().map(|exchange| {
+        let list = unique(listed(exchange)).into_iter().map(complete);
+        list.filter(|object| object.kind == "pods" && is_named(object)).collect::<Vec<ObjectSummary>>()
+    });
+    let mut list = lists.into_iter().find(|list| list.len() > 1)?;
+    if list.iter().any(|object| object.created.is_empty()) {
+        return None;
+    }
+    list.sort_by(|one, other| one.created.cmp(&other.created));
+    if is_newer {
+        list.reverse();
+    }
+    let [meant, other, ..] = &list[..] else { return None };
+    (meant.created != other.created).then(|| (meant.clone(), other.clone()))
 }
 
 /// How many exchanges back objects count whose versions are compared.
@@ -242,15 +276,16 @@ pub(in crate::offline) fn focus(
 
 /// Completes a pod of a request with its owner, which an earlier answer or the cluster shows.
 pub(super) fn with_owner(conversation: &Conversation, object: ObjectSummary) -> ObjectSummary {
-    if object.kind != "pods" || object.owner.is_some() {
+    if object.kind != "pods" || object.owner.is_some() && !object.node.is_empty() {
         return object;
     }
     let shown =
         conversation.earlier.iter().rev().flat_map(shown_objects).chain(conversation.mentioned.iter().flatten());
     let mut same = shown
         .filter(|other| other.kind == object.kind && other.name == object.name && other.namespace == object.namespace);
-    let owner = same.find_map(|other| other.owner.clone());
-    ObjectSummary { owner, ..object }
+    let Some(shown) = same.find(|other| other.owner.is_some() || !other.node.is_empty()) else { return object };
+    let node = if object.node.is_empty() { shown.node.clone() } else { object.node };
+    ObjectSummary { owner: object.owner.or_else(|| shown.owner.clone()), node, ..object }
 }
 
 /// Returns the object of a kind that was spoken of alone before an exchange, if it is one of `candidates`.
@@ -323,7 +358,7 @@ fn narrowed(
         return vec![asked];
     }
     // "What other deployments are there next to it?": those that were not spoken of before.
-    if question.has_any(&["other", "others", "else", "another"]) && question.is_plural {
+    if question.has("else") || question.has_any(&["other", "others", "another"]) && question.is_plural {
         let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange)).unwrap_or(0);
         let before = conversation.earlier[..at].iter().map(subjects).filter(|subjects| subjects.len() == 1);
         let before: Vec<ObjectSummary> = before.flatten().collect();

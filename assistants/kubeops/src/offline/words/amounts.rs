@@ -99,6 +99,21 @@ impl Reading {
         if says(&["add one", "one more replica", "one more copy", "one more of", "add another"]) {
             return Some(1);
         }
+        // "Add two more of these", "give it 2 more", "three fewer".
+        let counted = self.words.windows(2).find_map(|pair| {
+            let count = number_of(&pair[0]).map(i64::from)?;
+            match &*pair[1] {
+                "more" => Some(count),
+                "less" | "fewer" => Some(-count),
+                _ => None,
+            }
+        });
+        let gives = self.has_any(&["add", "give", "start", "spawn", "spin", "get", "need", "want", "make", "bring"])
+            || self.words.len() <= 4;
+        let is_than = self.has_any(&["than", "lines", "log", "logs", "minutes", "min", "mins", "times", "time"]);
+        if let Some(count) = counted.filter(|_| gives && !is_than) {
+            return Some(count);
+        }
         let is_noun = |word: &str| matches!(word, "replica" | "copy" | "instance");
         (1..self.words.len()).filter(|at| is_noun(self.word(*at))).find_map(|at| {
             let before = &self.words[at.saturating_sub(4)..at];

@@ -309,8 +309,8 @@ fn modifies(word: &str, found: &mut Description, lexicon: &Lexicon) -> bool {
         return is_first;
     }
     let age = match word {
-        "older" | "oldest" | "outdated" => Some(Age::Older),
-        "newer" => Some(Age::Newer),
+        "older" | "oldest" | "outdated" | "eldest" => Some(Age::Older),
+        "newer" | "newest" | "youngest" | "younger" => Some(Age::Newer),
         _ => None,
     };
     if age.is_some() {

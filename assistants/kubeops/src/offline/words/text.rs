@@ -132,7 +132,7 @@ pub(super) fn spelled(word: String, lexicon: &Lexicon) -> String {
 }
 
 /// Removes punctuation around a word.
-pub(super) fn clean(word: &str) -> String {
+pub(in crate::offline) fn clean(word: &str) -> String {
     let quotes = ['`', '"', '“', '”', '\'', '‘', '’', '*', '(', ')', '[', ']', '<', '>', '{', '}'];
     word.trim_matches(quotes).trim_end_matches(['.', ',', '?', '!', ';', ':', '…']).trim_matches(quotes).to_owned()
 }

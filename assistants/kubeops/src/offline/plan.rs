@@ -89,7 +89,7 @@ fn prepared(message: &str, conversation: &Conversation) -> Option<String> {
     let lexicon = Lexicon::of(conversation);
     let without = without_ruled_out(message, &lexicon).or_else(|| without_remark(message, &lexicon));
     let kept = without.as_deref().unwrap_or(message);
-    let with_node = nodes::with_node(kept, conversation);
+    let with_node = nodes::with_node(kept, conversation).or_else(|| descriptions::with_sibling(kept, conversation));
     let kept = with_node.as_deref().unwrap_or(kept);
     let named = sources::with_image(kept, conversation).or_else(|| descriptions::with_names(kept, conversation));
     named.or(with_node).or(without)
@@ -151,6 +151,15 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     }
     let may_ask = whole.act.is_none_or(|act| matches!(act, Act::Compare | Act::Same | Act::Outcome | Act::History));
     if may_ask && let Some(next) = (Planner { conversation, reading: whole.clone() }).about_nodes() {
+        return next;
+    }
+    let planner = Planner { conversation, reading: whole.clone() };
+    if whole.act.is_none()
+        && let Some(text) = planner.nothing_described(message)
+    {
+        return reply(text);
+    }
+    if let Some(next) = planner.in_which_places() {
         return next;
     }
     let may_check = whole.act.is_none_or(|act| matches!(act, Act::Outcome | Act::History | Act::Repeat | Act::Spoken));
@@ -246,11 +255,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     let reading = with_kind_of_name(with_node_emptied(reading, conversation), conversation);
     let reading = with_other_extreme(of_listed_kind(reading, conversation), conversation);
     let planner = Planner { conversation, reading };
-    let nothing = planner
-        .no_other_one()
-        .or_else(|| planner.is_in_list())
-        .or_else(|| planner.gone_one())
-        .or_else(|| planner.nothing_described(message));
+    let nothing = planner.no_other_one().or_else(|| planner.is_in_list()).or_else(|| planner.gone_one());
     if let Some(answer) = nothing.map(reply).or_else(|| planner.twin_elsewhere()) {
         return answer;
     }

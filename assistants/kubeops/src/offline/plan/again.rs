@@ -83,8 +83,16 @@ pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option
     // "Ok grafana then", after a request that was denied.
     let ends_with_then = reading.words.last().is_some_and(|word| matches!(&**word, "then" | "instead"));
     let is_next = is_newest && ends_with_then && reading.names.len() == 1 && reading.words.len() <= 5;
-    let corrects =
-        !conversation.withdrawn.is_empty() || is_void && (reading.has_any(&["meant", "mean", "wanted"]) || is_next);
+    // "Ok grafana then", after "same for loki", which does not exist.
+    let failed = conversation.earlier.last().is_some_and(|last| {
+        refer::subjects(last).is_empty()
+            && last.requested.is_empty()
+            && read(&last.said, &Lexicon::of(conversation)).has("same")
+    });
+    let retries = failed && ends_with_then && reading.names.len() == 1 && reading.words.len() <= 5;
+    let corrects = retries
+        || !conversation.withdrawn.is_empty()
+        || is_void && (reading.has_any(&["meant", "mean", "wanted"]) || is_next);
     let command = &requested.command;
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent | Act::Refusal));
     // "Same label on web" names the change before it.
@@ -258,7 +266,7 @@ pub(super) fn relative_replicas(exchange: &Exchange, conversation: &Conversation
 }
 
 /// "Seatmap too" after `booking` got its image from stage: the image of `seatmap` in stage. `None` if the first image came from no namespace.
-fn same_source(command: &Command, conversation: &Conversation, names: &[String]) -> Option<String> {
+pub(super) fn same_source(command: &Command, conversation: &Conversation, names: &[String]) -> Option<String> {
     let image = command.image.as_deref().filter(|_| command.verb == Verb::SetImage)?;
     let [name] = names else { return None };
     let known = conversation.mentioned.iter().flatten();

@@ -88,6 +88,36 @@ fn parts_of(message: &str) -> Vec<String> {
 }
 
 impl Planner<'_> {
+    /// "Which namespaces have a web deployment?", "where do we run web?": the workloads of the name in all namespaces.
+    pub(super) fn in_which_places(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let asks = [
+            "which namespaces",
+            "what namespaces",
+            "where do we run",
+            "where is there",
+            "where do we have",
+            "where else",
+        ]
+        .iter()
+        .any(|phrase| reading.says(phrase));
+        let [name] = &reading.names[..] else { return None };
+        let is_read = matches!(reading.verb, None | Some(Verb::Get | Verb::Describe | Verb::Find));
+        let kind = reading.kind.clone().filter(|kind| kind != "namespaces");
+        let kind = kind.or_else(|| {
+            let of_words =
+                reading.words.iter().filter_map(|word| crate::kinds::kind_word(word)).map(|kind| kind.plural);
+            of_words.into_iter().find(|kind| kind != "namespaces")
+        });
+        if !asks || !is_read || reading.namespace.is_some() || reading.pick.is_some() || reading.act.is_some() {
+            return None;
+        }
+        let kind = kind.unwrap_or_else(|| "deployments".to_owned());
+        let list =
+            Command { kind: Some(kind), like: Some(name.clone()), all_namespaces: true, ..Command::new(Verb::Get) };
+        Some(self.run_or_answer(vec![list]))
+    }
+
     /// "Back to api, same question for prod": what was read last, for the object and the place that the message names.
     pub(super) fn same_question(&self) -> Option<Next> {
         let reading = &self.reading;

@@ -330,8 +330,16 @@ impl Planner<'_> {
 
     /// "Same for the other pod", "and those of the other", after logs: the command, whose options count again.
     fn same_logs(&self) -> Option<Command> {
-        let is_same = self.reading.has_any(&["same", "likewise", "ditto"]) || self.reading.says("those of");
+        // "And the one in between?"
+        let continues = self.reading.verb.is_none() && self.reading.has("and") && self.is_after_logs();
+        let is_same =
+            continues || self.reading.has_any(&["same", "likewise", "ditto"]) || self.reading.says("those of");
         refer::last_reads(self.conversation).into_iter().find(|read| is_same && read.verb == Verb::Logs)
+    }
+
+    fn is_after_logs(&self) -> bool {
+        let last = self.conversation.earlier.last();
+        last.is_some_and(|last| last.steps.iter().any(|step| step.command.verb == Verb::Logs))
     }
 
     pub(super) fn replicas_of(&self, object: &ObjectSummary) -> Option<u32> {

@@ -170,6 +170,7 @@ impl Planner<'_> {
         let of_kind = description.kind.is_some()
             && !description.is_plural
             && !is_place
+            && (self.reading.pronoun || !self.reading.names.contains(word))
             && description.state.is_none()
             && description.position.is_none()
             && !description.is_other
@@ -182,8 +183,9 @@ impl Planner<'_> {
             refer::fit_of(object, word, &lexicon).is_some() || crate::cluster::likeness(&object.name, word).is_some()
         });
         let is_known = fits || lexicon.linked(word).is_some() || is_ordinary(word) || kind_word(word).is_some();
-        (ends_with_one && !is_known && !description.is_excluded)
-            .then(|| format!("I found nothing like {word} (not found). Which one do you mean?"))
+        (ends_with_one && !is_known && !description.is_excluded).then(|| {
+            format!("I found nothing like {word}: there is no such object (not found). Which one do you mean?")
+        })
     }
 
     /// "The third deployment", after a list of two.

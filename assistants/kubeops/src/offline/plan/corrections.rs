@@ -9,7 +9,7 @@ use crate::offline::refer::{self, Found};
 use crate::offline::withdraw::is_exclamation;
 use crate::offline::words::{Lexicon, Pick, Reading, Replicas, is_ordinary, number_of, read};
 
-use super::again::relative_replicas;
+use super::again::{relative_replicas, same_source};
 use super::checks::last_changed;
 use super::descriptions;
 use super::images::with_version;
@@ -290,6 +290,13 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
         let mut command = Command { basis: None, ..requested.command.clone() };
         if let Some(object) = &object {
             is_changed |= command.name.as_ref() != Some(&object.name);
+            // "No, payments instead", after an image from another namespace: that of payments there.
+            if command.verb == Verb::SetImage && command.name.as_ref() != Some(&object.name) && reading.image.is_none()
+            {
+                let own = same_source(&requested.command, conversation, std::slice::from_ref(&object.name));
+                command.container = None;
+                command.image = own.or(command.image);
+            }
             command.kind = Some(object.kind.clone());
             command.name = Some(object.name.clone());
             command.namespace = (!object.namespace.is_empty()).then(|| object.namespace.clone());

@@ -7,7 +7,7 @@ use crate::conversation::Conversation;
 use crate::kinds::Kind;
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Description, Lexicon, Reading, descriptions, is_small_talk, read};
+use crate::offline::words::{Description, Lexicon, Reading, clean, descriptions, is_small_talk, read};
 
 use super::alike::left_open;
 use super::{Next, reply};
@@ -46,6 +46,36 @@ pub(super) fn with_names(message: &str, conversation: &Conversation) -> Option<S
     let before = raw[..description.span.start].iter().copied();
     let after = raw[description.span.end..].iter().copied();
     Some(before.chain([&*name]).chain(after).collect::<Vec<&str>>().join(" "))
+}
+
+/// "And from its sibling": returns a message with the name of the only other pod of the workload. `None` if there are several or none.
+pub(super) fn with_sibling(message: &str, conversation: &Conversation) -> Option<String> {
+    let raw: Vec<&str> = message.split_whitespace().collect();
+    let is_pair = |pair: &[&str]| {
+        pair[0].eq_ignore_ascii_case("its")
+            && matches!(
+                &*clean(pair[1]).to_lowercase(),
+                "sibling" | "twin" | "brother" | "sister" | "neighbour" | "neighbor"
+            )
+    };
+    let at = raw.windows(2).position(is_pair)?;
+    let Found::One(pod) = refer::focus(conversation, Verb::Logs, None, None) else { return None };
+    let owner = pod.owner.clone().filter(|_| pod.kind == "pods");
+    let shown =
+        conversation.earlier.iter().flat_map(refer::shown_objects).chain(conversation.mentioned.iter().flatten());
+    let mut others: Vec<&ObjectSummary> = Vec::new();
+    for other in shown.filter(|other| other.is_like(&pod) && other.name != pod.name && other.owner == owner) {
+        if owner.is_some() && !others.iter().any(|known| known.is_same(other)) {
+            others.push(other);
+        }
+    }
+    let [only] = others[..] else { return None };
+    let name = name_of(std::slice::from_ref(only))?;
+    let ending: String = raw[at + 1].chars().rev().take_while(|c| ",.;:?!)".contains(*c)).collect();
+    let name = format!("{name}{}", ending.chars().rev().collect::<String>());
+    Some(
+        raw[..at].iter().copied().chain([&*name]).chain(raw[at + 2..].iter().copied()).collect::<Vec<&str>>().join(" "),
+    )
 }
 
 /// Whether a description has a part that the words of a command cannot express.

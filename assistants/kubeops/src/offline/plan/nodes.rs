@@ -6,7 +6,7 @@ use crate::command::{Command, Verb};
 use crate::conversation::{Conversation, Exchange, Step};
 use crate::offline::answers;
 use crate::offline::refer::{self, Found};
-use crate::offline::words::{Lexicon, clean, read};
+use crate::offline::words::{Lexicon, Reading, clean, descriptions, read};
 
 use super::{Next, Planner, reply};
 
@@ -58,6 +58,20 @@ pub(super) fn with_node(message: &str, conversation: &Conversation) -> Option<St
     let plain: Vec<String> = raw.iter().map(|word| clean(word).to_lowercase().replace(['\'', '’'], "")).collect();
     let word = |at: usize| plain.get(at).map_or("", String::as_str);
     let ends = |at: usize| raw.get(at).is_none_or(|raw| raw.ends_with([',', '.', ';', ':', '?', '!', ')']));
+    // "What runs on the bad one?", after a list of nodes.
+    let lexicon = Lexicon::of(conversation);
+    let described = descriptions(message, &lexicon).into_iter().find_map(|description| {
+        let is_place = description.span.start > 0 && word(description.span.start - 1) == "on";
+        match refer::described(conversation, &description, &lexicon) {
+            Found::One(node) if is_place && node.kind == "nodes" && !description.is_unclear => {
+                Some((description.span, node.name))
+            }
+            _ => None,
+        }
+    });
+    if let Some((span, node)) = described {
+        return Some(replaced(&raw, span, &format!("node {node}")));
+    }
     let spoken = spoken_of(conversation);
     let compares = plain.iter().any(|word| matches!(&**word, "same" | "both" | "different"));
     for at in 0..raw.len() {
@@ -301,6 +315,17 @@ impl Planner<'_> {
         }
         let names: Vec<&String> =
             reading.names.iter().filter(|name| !self.conversation.namespaces.contains(name)).collect();
+        // "On which nodes do the cart pods run?", whose names took their place.
+        let known: Vec<ObjectSummary> = names
+            .iter()
+            .filter_map(|name| match refer::known(self.conversation, name, Verb::Describe, &self.of_pods()) {
+                Found::One(pod) if pod.kind == "pods" && pod.name == **name => Some(pod),
+                _ => None,
+            })
+            .collect();
+        if names.len() > 1 && known.len() == names.len() && known.len() <= MAX_COMPARED {
+            return Some(self.run_or_answer(known.iter().map(|pod| self.command(Verb::Get, pod)).collect()));
+        }
         if reading.has("pods") && names.len() <= 1 {
             let place = reading.namespace.clone().or_else(|| refer::last_namespace(self.conversation));
             // Found by one pod, the workload is meant.
@@ -322,6 +347,11 @@ impl Planner<'_> {
             Found::One(pod) => Some(self.run_or_answer(vec![self.command(Verb::Get, &pod)])),
             _ => None,
         }
+    }
+
+    /// Returns the reading of the message as one about pods.
+    fn of_pods(&self) -> Reading {
+        Reading { kind: Some("pods".to_owned()), ..self.reading.clone() }
     }
 
     /// "Are both on the same node?"

@@ -143,8 +143,18 @@ pub(super) fn with_image_spoken_of(reading: Reading, conversation: &Conversation
         && reading.verb.is_none_or(|verb| matches!(verb, Verb::Get | Verb::SetImage | Verb::Scale))
         && updates
         && (!reading.asks() || reading.asks_politely());
-    let ends_with_that = reading.words.ends_with(&["to".to_owned(), "that".to_owned()]);
+    let said_last =
+        reading.words.iter().rposition(|word| !matches!(&**word, "too" | "also" | "please" | "pls" | "then"));
+    let ends_with_that =
+        said_last.is_some_and(|at| at > 0 && reading.words[at - 1] == "to" && reading.words[at] == "that");
+    // "What's the image of the public one?", and then "set the internal one to that too".
+    let asked_image = conversation.earlier.last().is_some_and(|last| {
+        let said = read(&last.said, &Lexicon::of(conversation));
+        last.requested.is_empty() && said.has_any(&["image", "images", "version", "versions", "tag"])
+    });
+    let names_other = ends_with_that && asked_image && runs_same_program(&reading, conversation);
     let is_that = says(&["to that image", "on that image", "to this image", "to that version"])
+        || names_other
         || reading.pick == Some(Pick::Other) && ends_with_that;
     let is_of_others = says(&["version of the other", "image of the other", "others version", "others image"])
         || says(&["version the other", "image the other", "version the others", "version that the other"]);
@@ -169,6 +179,20 @@ pub(super) fn with_image_spoken_of(reading: Reading, conversation: &Conversation
         pick,
         pronoun,
         ..reading
+    }
+}
+
+/// Whether the only object that a message names runs the program of the one that was spoken of last.
+fn runs_same_program(reading: &Reading, conversation: &Conversation) -> bool {
+    let [name] = &reading.names[..] else { return false };
+    match (
+        refer::known(conversation, name, Verb::SetImage, reading),
+        refer::focus(conversation, Verb::Describe, None, None),
+    ) {
+        (Found::One(own), Found::One(other)) => {
+            own.name != other.name && !own.image.is_empty() && super::images::is_same_program(&own.image, &other.image)
+        }
+        _ => false,
     }
 }
 
@@ -219,6 +243,27 @@ pub(super) fn described_if_needed(reading: Reading) -> Reading {
     if asks_age && refers && is_open && !reading.is_plural && !reading.has_any(&["you", "we", "request", "rollout"]) {
         let pronoun = reading.pronoun || reading.names.is_empty() && reading.pick.is_none() && reading.state.is_none();
         return Reading { verb: Some(Verb::Describe), act: None, is_implied: false, pronoun, ..reading };
+    }
+    // "How much memory does it get?" asks for the limit, not for the usage.
+    let gets =
+        ["does it get", "does it have", "may it use", "is it allowed", "can it use", "does that get", "does that have"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
+    let asks_amount = reading.says("how much") && reading.has_any(&["memory", "mem", "ram", "cpu"]);
+    if gets && asks_amount && reading.names.is_empty() {
+        return Reading {
+            verb: Some(Verb::Describe),
+            act: None,
+            is_implied: false,
+            pronoun: true,
+            kind: None,
+            ..reading
+        };
+    }
+    // "How often?", after a question about restarts.
+    let how_often = reading.says("how often") || reading.says("how many times");
+    if how_often && reading.words.len() <= 4 && reading.names.is_empty() && reading.pick.is_none() {
+        return Reading { verb: Some(Verb::Get), act: None, is_implied: false, pronoun: true, ..reading };
     }
     let is_workload = reading.kind.as_deref().is_some_and(|kind| crate::kinds::WORKLOADS.contains(&kind));
     if asks_owner && is_workload && !reading.is_plural && reading.names.is_empty() && reading.asks() {

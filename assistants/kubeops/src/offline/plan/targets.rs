@@ -271,6 +271,13 @@ impl Planner<'_> {
                 && (!said.names.is_empty()
                     || said.pick.is_some()
                     || said.kind.as_deref().is_some_and(|kind| kind != "namespaces"));
+            // "What's a statefulset?" is about no object.
+            let asks_meaning = said
+                .words
+                .windows(2)
+                .any(|pair| matches!(&*pair[0], "a" | "an") && crate::kinds::kind_word(&pair[1]).is_some())
+                && said.asks();
+            let is_about_object = is_about_object && !asks_meaning;
             if said.act.is_none() && is_about_object {
                 return true;
             }

@@ -62,6 +62,14 @@ pub(in crate::offline) fn picked(conversation: &Conversation, pick: Pick, readin
     if pick == Pick::Other {
         return other(conversation, lists, reading, verb);
     }
+    // "The one we kept", after a deletion and a look at what is there.
+    let is_one = |found: &Found| matches!(found, Found::One(_));
+    if pick == Pick::Untouched && deleted_last(conversation).is_some() {
+        let left = other(conversation, lists.clone(), reading, verb);
+        if is_one(&left) {
+            return left;
+        }
+    }
     // "The first one from the staging list": an older list counts, if the newest is of another namespace.
     let of_namespace = |list: &Vec<ObjectSummary>| {
         reading.namespace.as_ref().is_none_or(|namespace| list.iter().all(|object| object.namespace == *namespace))
@@ -263,6 +271,18 @@ fn other(
     let mut currents = spoken_of_now(conversation);
     // "Now the other", after one was deleted and the list was read again: that of the list before the change.
     let mut lists: Vec<Vec<ObjectSummary>> = lists.collect();
+    // "The other of the two".
+    if reading.says("of the two")
+        && let Some((deleted, before)) = deleted_last(conversation)
+    {
+        let before = before.iter().rev().map(|exchange| without_owner(unique(listed(exchange)), false));
+        let pair =
+            before.filter(|list| list.len() == 2).find(|list| list.iter().any(|object| object.is_same(&deleted)));
+        let other = pair.into_iter().flatten().find(|object| !object.is_same(&deleted));
+        if let Some(other) = other.and_then(|object| fitting(&object, verb, None)) {
+            return Found::One(other);
+        }
+    }
     if currents.is_empty()
         && let Some((deleted, before)) = deleted_last(conversation)
         && lists.first().is_some_and(|list| list.iter().all(|object| object.is_like(&deleted)))

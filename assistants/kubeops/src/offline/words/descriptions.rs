@@ -164,6 +164,16 @@ fn description_at(words: &Words<'_>, start: usize, lexicon: &Lexicon) -> Option<
         }
         None => return None,
     };
+    // "Update the older web to the newer one".
+    let is_value = found.age.is_some()
+        && matches!(start.checked_sub(1).map(|before| words.word(before)), Some("to" | "onto"))
+        && words
+            .plain
+            .iter()
+            .any(|word| matches!(&**word, "update" | "upgrade" | "bump" | "set" | "bring" | "downgrade"));
+    if is_value {
+        return None;
+    }
     found.span = start..end;
     found.is_predicate = start > 1 && matches!(words.word(start - 1), "is" | "are" | "was" | "be" | "of");
     found.is_excluded = (start.saturating_sub(2)..start).any(|before| {

@@ -240,11 +240,17 @@ impl Reading {
             "one below",
         ];
         let is_untouched =
-            ["havent touched", "not touched", "still untouched", "thats left", "that is left", "left over"];
+            ["havent touched", "not touched", "still untouched", "thats left", "that is left", "left over"]
+                .iter()
+                .chain(&["we kept", "i kept", "you kept", "we left", "didnt touch", "didnt delete", "didnt restart"])
+                .chain(&["didnt change", "the remaining"])
+                .copied()
+                .collect::<Vec<&str>>();
         if self.pick.is_none() && follows.iter().any(|phrase| self.says(phrase)) {
             self.pick = Some(Pick::Next);
         }
-        if self.pick.is_none() && self.has("one") && is_untouched.iter().any(|phrase| self.says(phrase)) {
+        let has_noun = self.has("one") || self.kind.is_some();
+        if self.pick.is_none() && has_noun && is_untouched.iter().any(|phrase| self.says(phrase)) {
             self.pick = Some(Pick::Untouched);
         }
         if let Some(verb) = self.verb_of_one().filter(|_| self.pick.is_none()) {

@@ -236,6 +236,17 @@ impl Reading {
         {
             (found, is_several) = (Some(State::MoreRestarts(number.into())), true);
         }
+        // "Which one's been restarting?"
+        let of_list = ["which one", "which ones", "which of them", "which of those", "which of these"]
+            .iter()
+            .any(|phrase| self.says(phrase));
+        if found.is_none()
+            && of_list
+            && self.has_any(&["restarting", "restarted", "restarts"])
+            && !self.has_any(&["most", "least", "fewest", "should", "be", "we", "you", "i", "often", "many"])
+        {
+            (found, is_several) = (Some(State::MoreRestarts(0)), false);
+        }
         if found.is_none()
             && let Some(state) = self.superlative()
         {

@@ -44,6 +44,9 @@ use rewording::{
     with_same_number,
 };
 
+/// The maximum number of words of a question such as "which is the oldest?".
+const MAX_WORDS_OF_COMPARISON: usize = 6;
+
 /// The next step of a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Next {
@@ -344,6 +347,15 @@ impl Planner<'_> {
             && names_place.iter().any(|phrase| self.reading.says(&format!("in {phrase}")))
         {
             return self.namespace_contents();
+        }
+        let is_open = self.reading.act.is_none() && self.reading.namespace.is_none() && self.reading.kind.is_none();
+        if is_open
+            && matches!(self.reading.verb, None | Some(Verb::Get))
+            && self.reading.has_any(&["which", "what", "whats"])
+            && self.reading.words.len() <= MAX_WORDS_OF_COMPARISON
+            && let Some(text) = self.which_version()
+        {
+            return reply(text);
         }
         if let Some(next) = self.same_question().or_else(|| self.was_done()).or_else(|| self.in_last_log()) {
             return next;

@@ -260,6 +260,24 @@ pub(super) fn described_if_needed(reading: Reading) -> Reading {
             ..reading
         };
     }
+    // "Images?", after a list: those of all objects of the list.
+    let is_attribute = reading.has_any(&["images", "versions", "tags", "ages"]) && reading.words.len() <= 3;
+    let is_open = matches!(reading.verb, None | Some(Verb::Get)) && reading.act.is_none();
+    if is_attribute && is_open && refers_to_nothing(&reading) {
+        return Reading { verb: Some(Verb::Get), is_implied: false, pronoun: true, each: true, ..reading };
+    }
+    // "Which namespace was that in?": an answer about the object names its namespace.
+    let asks_place =
+        ["which namespace", "what namespace", "which ns", "what ns"].iter().any(|phrase| reading.says(phrase));
+    let points = reading.has_any(&["it", "that", "this"]) && reading.kind.as_deref() == Some("namespaces");
+    if asks_place
+        && points
+        && reading.names.is_empty()
+        && reading.namespace.is_none()
+        && !reading.says("that namespace")
+    {
+        return Reading { verb: Some(Verb::Get), act: None, is_implied: false, pronoun: true, kind: None, ..reading };
+    }
     // "How often?", after a question about restarts.
     let how_often = reading.says("how often") || reading.says("how many times");
     if how_often && reading.words.len() <= 4 && reading.names.is_empty() && reading.pick.is_none() {
@@ -275,6 +293,16 @@ pub(super) fn described_if_needed(reading: Reading) -> Reading {
         && !reading.is_plural
         && (reading.pronoun || reading.pick.is_some() || reading.state.is_some() || !reading.names.is_empty());
     if is_meant { Reading { verb: Some(Verb::Describe), is_implied: false, ..reading } } else { reading }
+}
+
+/// Whether a message names no object, kind or place.
+fn refers_to_nothing(reading: &Reading) -> bool {
+    reading.names.is_empty()
+        && reading.kind.is_none()
+        && reading.namespace.is_none()
+        && reading.pick.is_none()
+        && reading.state.is_none()
+        && !reading.pronoun
 }
 
 /// "Background jobs are slow, that's the worker I believe?": a kind that is far from the name belongs to something else, if no object of the

@@ -64,6 +64,10 @@ impl Planner<'_> {
         {
             return Targets::Objects(vec![pod]);
         }
+        // "And its deployment?", about a pod that nothing owns: no deployment that was spoken of before.
+        if let Some(text) = self.has_no_owner() {
+            return Targets::Then(reply(text));
+        }
         // "What did its pod say?", about a job: the logs of its pods.
         if verb == Verb::Logs && kind == Some("pods") && self.reading.names.is_empty() && self.reading.says("its pod") {
             let reading = Reading { kind: None, ..self.reading.clone() };

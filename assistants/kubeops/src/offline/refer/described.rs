@@ -80,7 +80,8 @@ pub(in crate::offline) fn described(
             return Found::of(found);
         }
     }
-    if description.list.is_some() {
+    // What is compared needs a list: of all objects of the cluster, nobody compared them.
+    if description.list.is_some() || description.state.is_some_and(State::is_superlative) {
         return Found::None;
     }
     // Without a list: the objects that were spoken of, and those of the cluster that the message may mean.

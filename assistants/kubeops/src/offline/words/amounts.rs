@@ -109,8 +109,11 @@ impl Reading {
             }
         });
         let gives = self.has_any(&["add", "give", "start", "spawn", "spin", "get", "need", "want", "make", "bring"])
-            || self.words.len() <= 4;
-        let is_than = self.has_any(&["than", "lines", "log", "logs", "minutes", "min", "mins", "times", "time"]);
+            || self.words.len() <= 6;
+        let is_than = self.has_any(&[
+            "than", "lines", "log", "logs", "minutes", "min", "mins", "times", "time", "thing", "question", "try",
+            "look",
+        ]);
         if let Some(count) = counted.filter(|_| gives && !is_than) {
             return Some(count);
         }

@@ -10,6 +10,20 @@ use super::super::{Next, Planner, reply};
 use super::Targets;
 
 impl Planner<'_> {
+    /// "Its deployment", about a pod that no workload owns.
+    pub(super) fn has_no_owner(&self) -> Option<String> {
+        let reading = &self.reading;
+        let kind = reading.kind.as_deref().filter(|kind| crate::kinds::WORKLOADS.contains(kind))?;
+        let is_its = reading
+            .words
+            .windows(2)
+            .any(|pair| pair[0] == "its" && crate::kinds::kind_word(&pair[1]).is_some_and(|own| own.plural == kind));
+        let Found::One(pod) = refer::focus(self.conversation, Verb::Describe, None, None) else { return None };
+        let is_alone = pod.kind == "pods" && pod.owner.is_none() && !pod.state.is_empty();
+        (is_its && is_alone && reading.names.is_empty())
+            .then(|| format!("Pod {} has no owner, so there is no such deployment. Which one do you mean?", pod.name))
+    }
+
     /// "Delete the crashing pod", before any list was shown: reads the pods with problems.
     pub(in crate::offline::plan) fn in_state_of_cluster(&self, state: State, verb: Verb) -> Option<Targets> {
         let is_problem = !matches!(state, State::Healthy | State::Completed | State::Cordoned | State::NotReady)

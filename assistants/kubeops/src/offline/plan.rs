@@ -162,7 +162,7 @@ fn planned_step(message: &str, conversation: &Conversation) -> Next {
     {
         return reply(text);
     }
-    if let Some(next) = planner.in_which_places() {
+    if let Some(next) = planner.in_which_places().or_else(|| planner.of_two()) {
         return next;
     }
     let may_check = whole.act.is_none_or(|act| matches!(act, Act::Outcome | Act::History | Act::Repeat | Act::Spoken));

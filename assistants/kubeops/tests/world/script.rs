@@ -390,9 +390,10 @@ fn objects(world: &Value) -> Vec<Value> {
                 "data": entry["data"],
             })
         }));
-        objects.extend(entries_of("jobs").iter().map(|entry| job(namespace, entry)));
-        objects.extend(entries_of("cronjobs").iter().map(|entry| cron_job(namespace, entry)));
-        objects.extend(entries_of("services").iter().map(|entry| service(namespace, entry)));
+        objects.extend(entries_of("daemonsets").iter().map(|entry| created(daemon_set(namespace, entry), entry)));
+        objects.extend(entries_of("jobs").iter().map(|entry| created(job(namespace, entry), entry)));
+        objects.extend(entries_of("cronjobs").iter().map(|entry| created(cron_job(namespace, entry), entry)));
+        objects.extend(entries_of("services").iter().map(|entry| created(service(namespace, entry), entry)));
         objects.extend(entries_of("events").iter().enumerate().map(|(number, entry)| event(namespace, number, entry)));
         objects.push(json!({ "apiVersion": "v1", "kind": "Namespace", "metadata": { "name": namespace }, "status": { "phase": "Active" } }));
     }
@@ -469,8 +470,16 @@ fn workload(namespace: &str, entry: &Value, kind: &str, pods: &[Value]) -> Vec<V
             "spec": { "replicas": if is_current { replicas } else { 0 }, "selector": selector, "template": template },
         }));
     }
-    objects.push(object);
+    objects.push(created(object, entry));
     objects
+}
+
+/// Sets when an object was created, if the world says it.
+fn created(mut object: Value, entry: &Value) -> Value {
+    if entry["created"].is_string() {
+        object["metadata"]["creationTimestamp"] = entry["created"].clone();
+    }
+    object
 }
 
 /// Returns a pod, with its usage.
@@ -578,12 +587,13 @@ fn node(entry: &Value) -> Vec<Value> {
     if let Some(role) = entry["roles"].as_str() {
         labels.insert(format!("node-role.kubernetes.io/{role}"), json!(""));
     }
-    let mut objects = vec![json!({
+    let object = json!({
         "apiVersion": "v1", "kind": "Node", "metadata": { "name": entry["name"], "labels": labels }, "spec": spec,
         "status": {
             "conditions": [{ "type": "Ready", "status": ready }], "nodeInfo": { "kubeletVersion": entry["version"] },
         },
-    })];
+    });
+    let mut objects = vec![created(object, entry)];
     if entry["cpu"].is_string() {
         objects.push(json!({
             "apiVersion": "metrics.k8s.io/v1beta1", "kind": "NodeMetrics", "metadata": { "name": entry["name"] },
@@ -591,6 +601,15 @@ fn node(entry: &Value) -> Vec<Value> {
         }));
     }
     objects
+}
+
+/// Returns a daemon set.
+fn daemon_set(namespace: &str, entry: &Value) -> Value {
+    let mut object = deployment(namespace, &text(&entry["name"]), 0, &text(&entry["image"])).remove(0);
+    object["kind"] = json!("DaemonSet");
+    object["spec"].as_object_mut().unwrap().remove("replicas");
+    object["status"] = json!({ "desiredNumberScheduled": entry["desired"], "numberReady": entry["ready"] });
+    object
 }
 
 /// Returns a job. Its completions are a number, or written as kubectl prints them: `0/1`.
@@ -625,12 +644,14 @@ fn cron_job(namespace: &str, entry: &Value) -> Value {
     })
 }
 
-/// Returns a service. It has one `port`, or `ports` as kubectl prints them: `443:30443/TCP,80/TCP`.
+/// Returns a service. It has one `port`, or `ports` as a list or as kubectl prints them: `443:30443/TCP,80/TCP`.
 fn service(namespace: &str, entry: &Value) -> Value {
-    let ports: Vec<Value> = entry["port"]
+    let listed = entry["ports"].as_array().into_iter().flatten().cloned();
+    let printed: Vec<Value> = entry["port"]
         .as_u64()
         .map_or_else(|| text(&entry["ports"]), |port| port.to_string())
         .split(',')
+        .filter(|port| !port.is_empty())
         .map(|port| {
             let (numbers, protocol) = port.split_once('/').unwrap_or((port, "TCP"));
             let (port, node_port) = numbers.split_once(':').map_or((numbers, None), |(port, node)| (port, Some(node)));
@@ -641,6 +662,7 @@ fn service(namespace: &str, entry: &Value) -> Value {
             entry
         })
         .collect();
+    let ports: Vec<Value> = listed.chain(printed).collect();
     json!({
         "apiVersion": "v1", "kind": "Service", "metadata": { "name": entry["name"], "namespace": namespace },
         "spec": { "type": entry["type"], "clusterIP": entry["cluster_ip"], "ports": ports, "selector": { "app": entry["name"] } },

@@ -45,6 +45,11 @@ fn in_other_namespace(reading: &Reading, conversation: &Conversation, requested:
 /// only".
 pub(super) fn repeated(reading: &Reading, conversation: &Conversation) -> Option<Reading> {
     let last = conversation.earlier.iter().rev().take(4).find(|exchange| !exchange.requested.is_empty())?;
+    // "And that in production too", after several requests: all of them are repeated elsewhere, or none.
+    let is_of_several = last.requested.len() > 1 && reading.names.is_empty() && reading.pick.is_none();
+    if is_of_several && reading.namespace.is_some() && reading.state.is_none() && reading.kind.is_none() {
+        return None;
+    }
     let elsewhere = in_other_namespace(reading, conversation, last.requested.first()?);
     let reading = elsewhere.as_ref().unwrap_or(reading);
     // A change that was carried out after a remark belongs to the remark.
@@ -319,7 +324,7 @@ pub(super) fn completed(reading: Reading, conversation: &Conversation) -> Readin
         || (reading.verb.is_some() && !reading.is_implied && reading.words.len() > 3 && !is_choice);
     let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Consent))
         || reading.asks()
-        || reading.has_any(&["dont", "except", "leave", "what", "why", "where"])
+        || reading.has_any(&["dont", "except", "leave", "what", "why", "where", "none", "neither", "images"])
         || reading.state.is_none() && reading.has_any(&["not", "never", "without"]);
     // An answer names an object; a sentence with more names is about something else.
     // "Promote checkout from staging to prod", after a question about `api`: a message about another object is no answer.

@@ -88,6 +88,51 @@ fn parts_of(message: &str) -> Vec<String> {
 }
 
 impl Planner<'_> {
+    /// "Is web healthy in staging? And in production?", "show me pod and deployment of cache": one name in two places, or of two kinds. Both
+    /// are shown, so that neither is dropped.
+    pub(super) fn of_two(&self) -> Option<Next> {
+        let reading = &self.reading;
+        let [name] = &reading.names[..] else { return None };
+        let is_read = matches!(reading.verb, None | Some(Verb::Get | Verb::Describe));
+        if !is_read || reading.act.is_some() || reading.pick.is_some() || reading.state.is_some() {
+            return None;
+        }
+        let words = &reading.words;
+        let places: Vec<String> = words
+            .windows(3)
+            .filter(|three| three[0] == "and" && three[1] == "in" && self.conversation.namespaces.contains(&three[2]))
+            .map(|three| three[2].clone())
+            .collect();
+        let kind_of = |word: &String| crate::kinds::kind_word(word).map(|kind| kind.plural);
+        let kinds: Vec<String> = words
+            .windows(3)
+            .find(|three| three[1] == "and" && kind_of(&three[0]).is_some() && kind_of(&three[2]).is_some())
+            .map(|three| [kind_of(&three[0]), kind_of(&three[2])].into_iter().flatten().collect())
+            .unwrap_or_default();
+        let readings: Vec<Reading> = match (&self.named_namespaces()[..], &places[..], &kinds[..]) {
+            ([_, _], [second], []) => self
+                .named_namespaces()
+                .into_iter()
+                .filter(|place| place != second)
+                .chain([second.clone()])
+                .map(|place| Reading { namespace: Some(place), ..reading.clone() })
+                .collect(),
+            ([_], [], [one, other]) if one != other => [one, other]
+                .into_iter()
+                .map(|kind| Reading { kind: Some(kind.clone()), is_plural: false, ..reading.clone() })
+                .collect(),
+            _ => return None,
+        };
+        let verb = reading.verb.unwrap_or(Verb::Get);
+        let mut commands = Vec::new();
+        for one in &readings {
+            let Found::One(object) = refer::known(self.conversation, name, verb, one) else { return None };
+            commands.push(self.command(verb, &object));
+        }
+        commands.dedup();
+        (commands.len() == 2).then(|| self.run_or_answer(commands))
+    }
+
     /// "Which namespaces have a web deployment?", "where do we run web?": the workloads of the name in all namespaces.
     pub(super) fn in_which_places(&self) -> Option<Next> {
         let reading = &self.reading;

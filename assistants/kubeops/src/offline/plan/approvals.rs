@@ -1,5 +1,8 @@
 //! Questions whether a change needs an approval, and whose.
 
+use threadkeep::agent::ApprovalState;
+
+use crate::command::Verb;
 use crate::conversation::{Conversation, Requested};
 use crate::offline::answers;
 use crate::offline::words::Reading;
@@ -37,6 +40,20 @@ pub(super) fn about_approvals(reading: &Reading, conversation: &Conversation) ->
     let first = reading.words.iter().find(|word| !matches!(&***word, "and" | "so" | "ok" | "but" | "hm" | "wait"));
     let asks_what = first.is_some_and(|word| matches!(&**word, "what" | "whats" | "which" | "anything" | "any"))
         || reading.has_any(&["waiting", "waits", "pending", "yet", "already", "still"]);
+    if asks_what_waits(reading) {
+        let all: Vec<&Requested> = conversation.earlier.iter().flat_map(|exchange| &exchange.requested).collect();
+        let waiting: Vec<String> = all
+            .iter()
+            .filter(|requested| requested.state == ApprovalState::Pending)
+            .map(|requested| answers::line_of_history(requested))
+            .collect();
+        return Some(reply(match (all.is_empty(), waiting.len()) {
+            (true, _) => answers::NOTHING_BEFORE.to_owned(),
+            (false, 0) => "No request waits for an approval.".to_owned(),
+            (false, 1) => format!("1 request waits for its approval:\n{}", waiting[0]),
+            (false, count) => format!("{count} requests wait for their approval:\n{}", waiting.join("\n")),
+        }));
+    }
     if let Some(requested) = request_asked_about(reading, conversation) {
         return Some(reply(answers::fate(requested).unwrap_or_else(|| answers::line_of_history(requested))));
     }
@@ -53,6 +70,29 @@ pub(super) fn about_approvals(reading: &Reading, conversation: &Conversation) ->
         Some(requested) => format!("Yes. {} {RULE}", answers::waiting(requested)),
         None => RULE.to_owned(),
     }))
+}
+
+/// "Which requests are open?", "what hasn't been approved so far?", "what are we waiting for?"
+fn asks_what_waits(reading: &Reading) -> bool {
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| reading.says(phrase));
+    let open = reading.has_any(&["open", "pending", "waiting", "unapproved", "outstanding", "undecided"]);
+    let of_requests = reading.has_any(&["requests", "approvals"]) && open;
+    let is_unapproved = reading.has("unapproved")
+        || says(&[
+            "hasnt been approved",
+            "havent been approved",
+            "not been approved",
+            "isnt approved",
+            "arent approved",
+        ]);
+    let waits =
+        says(&["we waiting for", "you waiting for", "still waiting for"]) && reading.has_any(&["what", "whats"]);
+    let any_of = says(&["any of it approved", "any of them approved", "any of those approved", "anything approved"]);
+    let asks = reading.asks()
+        || reading.is_question
+        || reading.has_any(&["what", "whats", "which", "list", "show", "any", "anything", "how"]);
+    let is_plain = reading.verb.is_none_or(Verb::is_read) && reading.names.is_empty() && reading.namespace.is_none();
+    asks && is_plain && (of_requests || is_unapproved || waits || any_of)
 }
 
 /// "Has anyone approved that yet?", "did bob ok it?"

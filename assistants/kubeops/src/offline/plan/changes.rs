@@ -193,10 +193,11 @@ impl Planner<'_> {
         let words = &reading.words;
         let is_same = reading.has("same") && reading.has_any(&["number", "count", "amount", "size", "replicas"]);
         let at = words.iter().rposition(|word| word == "as").filter(|_| reading.replicas.is_none())?;
-        let is_filler =
-            |word: &&String| matches!(&***word, "many" | "the" | "replicas" | "copies" | "in" | "instances");
+        let is_filler = |word: &&String| {
+            matches!(&***word, "many" | "big" | "the" | "its" | "replicas" | "copies" | "in" | "instances")
+        };
         let other = words[at + 1..].iter().find(|word| !is_filler(word))?;
-        if !is_same && !reading.says("as many") {
+        if !is_same && !reading.says("as many") && !reading.says("as big") {
             return None;
         }
         // "As many as the statefulset has": the one that was spoken of.

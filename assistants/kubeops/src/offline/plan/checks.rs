@@ -71,7 +71,10 @@ const FILLERS: [&str; 53] = [
     "everything",
 ];
 /// Words of such a question that say what is asked.
-const STATES: [&str; 47] = [
+const STATES: [&str; 50] = [
+    "helped",
+    "help",
+    "closed",
     "unschedulable",
     "schedulable",
     "drained",

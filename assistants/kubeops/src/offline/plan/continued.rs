@@ -140,7 +140,9 @@ impl Planner<'_> {
         let reading = &self.reading;
         let place = reading.namespace.clone().filter(|place| self.conversation.namespaces.contains(place))?;
         let is_meant =
-            ["its twin", "the twin", "its counterpart", "the counterpart"].iter().any(|phrase| reading.says(phrase));
+            ["its twin", "the twin", "its counterpart", "the counterpart", "one of that name", "one with that name"]
+                .iter()
+                .any(|phrase| reading.says(phrase));
         if !is_meant || !reading.verb.is_none_or(Verb::is_read) || !reading.names.is_empty() {
             return None;
         }

@@ -173,6 +173,17 @@ pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) ->
     let lexicon = Lexicon::of(conversation);
     let reading = read(message, &lexicon);
     let verb = reading.verb.filter(|verb| !verb.is_read()).unwrap_or(first.verb);
+    // "Delete that", after a question where a pod runs: never the node.
+    let is_place = |command: &&Command| {
+        let kind = command.kind.as_deref().and_then(Kind::find).map(|kind| kind.plural).unwrap_or_default();
+        let names_it = reading.kind.as_ref() == Some(&kind)
+            || command.name.as_ref().is_some_and(|name| message.to_lowercase().contains(&name.to_lowercase()));
+        command.verb == Verb::Delete && matches!(&*kind, "nodes" | "namespaces") && !names_it
+    };
+    let names_rest = reading.says("the rest") && reading.pick.is_none();
+    if changes.iter().any(is_place) || names_rest {
+        return reply(answers::ask_what(verb));
+    }
     if is_excluded(&changes, &reading)
         || is_elsewhere(&changes, &reading, conversation)
         || reading.count_of_objects().is_some_and(|count| count != changes.len())
@@ -187,6 +198,17 @@ pub(super) fn checked(next: Next, message: &str, conversation: &Conversation) ->
         .into_iter()
         .filter(|description| !description.is_excluded && !is_remark(description, &raw))
         .collect();
+    // "Restart the nginx one", after a list of which several run nginx: not an object elsewhere that is called so.
+    let list = conversation.earlier.iter().rev().map(refer::listed).find(|list| list.len() > 1).unwrap_or_default();
+    for description in meant.iter().filter(|description| description.kind.is_none() && !description.words.is_empty()) {
+        if let Found::Several(objects) = refer::described(conversation, description, &lexicon)
+            && !description.is_plural
+            && objects.iter().all(|object| list.iter().any(|own| own.is_same(object)))
+            && !changes.iter().any(|command| list.iter().any(|own| Some(&own.name) == command.name.as_ref()))
+        {
+            return reply(answers::ask_which(&objects));
+        }
+    }
     let applies = |description: &Description| {
         let is_clear = !description.is_unclear || description.position.is_some() || reading.pick.is_some();
         is_clear && changes.iter().any(|command| applies_to(description, command, conversation, &lexicon))

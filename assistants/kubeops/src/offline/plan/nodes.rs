@@ -39,6 +39,8 @@ const CONNECTIVES: [&str; 22] = [
 ];
 /// The maximum number of words of a clause that says which node is meant.
 const MAX_CLAUSE: usize = 7;
+/// The maximum number of words of "on what node?", which is about what was spoken of.
+const MAX_WORDS_OF_POINTING: usize = 4;
 /// The maximum number of pods whose nodes are compared.
 const MAX_COMPARED: usize = 5;
 
@@ -73,11 +75,16 @@ pub(super) fn with_node(message: &str, conversation: &Conversation) -> Option<St
         return Some(replaced(&raw, span, &format!("node {node}")));
     }
     let spoken = spoken_of(conversation);
-    let compares = plain.iter().any(|word| matches!(&**word, "same" | "both" | "different"));
+    let compares = plain.iter().any(|word| {
+        matches!(
+            &**word,
+            "both" | "different" | "they" | "them" | "these" | "those" | "two" | "all" | "as" | "replicas"
+        )
+    });
     for at in 0..raw.len() {
         let is_noun = NOUNS.contains(&word(at));
         // "That node", "this box".
-        let points = at > 0 && is_noun && matches!(word(at - 1), "that" | "this");
+        let points = at > 0 && is_noun && matches!(word(at - 1), "that" | "this" | "same");
         // "There", "on it", "on that one", after a question about a node.
         let is_there = word(at) == "there"
             && at > 0
@@ -107,7 +114,11 @@ pub(super) fn with_node(message: &str, conversation: &Conversation) -> Option<St
                 || word(at) == "there"
                 || matches!(word(at), "that" | "this") && word(at + 1) == "one");
         let (start, end) = match () {
-            () if points && !compares => (at - 1, at + 1),
+            () if points && word(at - 1) == "same" && compares => continue,
+            () if points => {
+                let is_same = at > 1 && word(at - 1) == "same" && matches!(word(at - 2), "the" | "that");
+                (at - 1 - usize::from(is_same), at + 1)
+            }
             () if on_it => (at - 1, at + 1 + usize::from(word(at + 1) == "one")),
             () if is_there => (at, at + 1),
             () => {
@@ -235,6 +246,9 @@ impl Planner<'_> {
         let node = self.node_named()?;
         let is_known = |word: &&String| **word != node && !NOUNS.contains(&&***word);
         let asks = reading.has_any(&[
+            "another",
+            "other",
+            "others",
             "what",
             "whats",
             "which",
@@ -339,7 +353,7 @@ impl Planner<'_> {
             };
             return Some(self.run_or_answer(vec![command]));
         }
-        let points = reading.pronoun || reading.has_any(&["its", "it"]);
+        let points = reading.pronoun || reading.has_any(&["its", "it"]) || reading.words.len() <= MAX_WORDS_OF_POINTING;
         if reading.kind.as_deref() != Some("nodes") || !points || !names.is_empty() || reading.state.is_some() {
             return None;
         }

@@ -10,9 +10,10 @@ use super::checks::last_accepted;
 
 /// "Describe orders there", "same for web in that namespace": in the namespace that the conversation is about, if it has such an object.
 pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation) -> Reading {
-    let names_place = ["that namespace", "this namespace", "same namespace", "that ns", "same ns"]
-        .iter()
-        .any(|phrase| reading.says(phrase));
+    let names_place =
+        ["that namespace", "this namespace", "same namespace", "that same namespace", "that ns", "same ns"]
+            .iter()
+            .any(|phrase| reading.says(phrase));
     // "Restart it there", "describe the second of them there": where the user last spoke of.
     let points = reading.words.last().is_some_and(|word| word == "there")
         && reading.verb.is_some_and(|verb| verb != Verb::Get)
@@ -33,8 +34,9 @@ pub(super) fn with_place_spoken_of(reading: Reading, conversation: &Conversation
     let kind = reading.kind.clone().filter(|kind| !names_place || kind != "namespaces");
     let there = Reading { namespace: refer::last_namespace(conversation), kind, ..reading.clone() };
     let verb = reading.verb.unwrap_or(Verb::Describe);
+    // "And of payments, in that same namespace": not a payments elsewhere.
     match refer::known(conversation, &reading.names[0], verb, &there) {
-        Found::None => reading,
+        Found::None if !names_place => reading,
         _ => there,
     }
 }

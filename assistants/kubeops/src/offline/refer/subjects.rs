@@ -156,7 +156,8 @@ pub(in crate::offline) fn by_creation(
     let complete = |object: ObjectSummary| super::completed_from(earlier.iter().rev().flat_map(shown_objects), object);
     let lists = earlier.iter().rev().map(|exchange| {
         let list = unique(listed(exchange)).into_iter().map(complete);
-        list.filter(|object| object.kind == "pods" && is_named(object)).collect::<Vec<ObjectSummary>>()
+        let list = super::picks::without_owner(list.filter(is_named).collect(), false);
+        list.into_iter().collect::<Vec<ObjectSummary>>()
     });
     let mut list = lists.into_iter().find(|list| list.len() > 1)?;
     if list.iter().any(|object| object.created.is_empty()) {
@@ -358,7 +359,7 @@ fn narrowed(
         return vec![asked];
     }
     // "What other deployments are there next to it?": those that were not spoken of before.
-    if question.has("else") || question.has_any(&["other", "others", "another"]) && question.is_plural {
+    if question.has_any(&["else", "another"]) || question.has_any(&["other", "others"]) && question.is_plural {
         let at = conversation.earlier.iter().position(|other| std::ptr::eq(other, exchange)).unwrap_or(0);
         let before = conversation.earlier[..at].iter().map(subjects).filter(|subjects| subjects.len() == 1);
         let before: Vec<ObjectSummary> = before.flatten().collect();

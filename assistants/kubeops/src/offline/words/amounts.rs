@@ -99,20 +99,29 @@ impl Reading {
         if says(&["add one", "one more replica", "one more copy", "one more of", "add another"]) {
             return Some(1);
         }
-        // "Add two more of these", "give it 2 more", "three fewer".
-        let counted = self.words.windows(2).find_map(|pair| {
-            let count = number_of(&pair[0]).map(i64::from)?;
-            match &*pair[1] {
+        // "Add two more of these", "one replica less for it", "take three replicas away", "take away only one".
+        let is_noun =
+            |word: &str| matches!(word, "replica" | "replicas" | "copy" | "copies" | "instance" | "instances");
+        let counted = (0..self.words.len()).find_map(|at| {
+            let count = number_of(self.word(at)).map(i64::from)?;
+            let next = at + 1 + usize::from(is_noun(self.word(at + 1)));
+            let before = &self.words[at.saturating_sub(3)..at];
+            let takes = before.iter().any(|word| matches!(&**word, "take" | "remove" | "drop" | "cut"));
+            match self.word(next) {
                 "more" => Some(count),
                 "less" | "fewer" => Some(-count),
+                "away" | "off" if takes => Some(-count),
+                _ if takes && before.iter().any(|word| matches!(&**word, "away" | "off")) => Some(-count),
                 _ => None,
             }
         });
-        let gives = self.has_any(&["add", "give", "start", "spawn", "spin", "get", "need", "want", "make", "bring"])
-            || self.words.len() <= 6;
+        let gives = self.has_any(&[
+            "add", "give", "start", "spawn", "spin", "get", "gets", "need", "needs", "want", "make", "bring", "take",
+            "remove", "drop", "just", "cut",
+        ]) || self.words.len() <= 6;
         let is_than = self.has_any(&[
             "than", "lines", "log", "logs", "minutes", "min", "mins", "times", "time", "thing", "question", "try",
-            "look",
+            "look", "pod", "pods",
         ]);
         if let Some(count) = counted.filter(|_| gives && !is_than) {
             return Some(count);

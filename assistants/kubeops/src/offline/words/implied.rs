@@ -355,6 +355,11 @@ impl Reading {
         if is_short && matches!(self.verb, None | Some(Verb::Get)) && self.has_any(&["history", "revisions"]) {
             (self.verb, self.pronoun) = (Some(Verb::RolloutHistory), true);
         }
+        // "Make that as big as the one in staging".
+        let gives = self.has_any(&["make", "bring", "set", "get", "put"]);
+        if self.says("as big as") && gives && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() {
+            self.verb = Some(Verb::Scale);
+        }
         self.imply_scheduling();
         // "Bring node-b back".
         let brings = self.has_any(&["bring", "put"]) && self.has("back");

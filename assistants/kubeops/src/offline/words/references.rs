@@ -275,7 +275,10 @@ impl Reading {
         let asks_name = self.has_any(&["name", "called"]) && (self.asks() || self.is_question);
         // "Its replacement", "the new consumer pod".
         let is_fresh = is_fresh
-            || asks_name && (self.says("its replacement") || self.says("the replacement"))
+            || asks_name
+                && ["its replacement", "the replacement", "its successor", "the successor"]
+                    .iter()
+                    .any(|phrase| self.says(phrase))
             || asks_name && self.pronoun_is_renamed()
             || asks_name
                 && self

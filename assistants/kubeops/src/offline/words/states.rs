@@ -236,14 +236,18 @@ impl Reading {
         {
             (found, is_several) = (Some(State::MoreRestarts(number.into())), true);
         }
+        // "Which of them has scheduling disabled?"
+        let is_cordoned = ["scheduling disabled", "scheduling off"].iter().any(|phrase| self.says(phrase));
+        if found.is_none() && is_cordoned && self.has("which") {
+            (found, is_several) = (Some(State::Cordoned), false);
+        }
         // "Which one's been restarting?"
-        let of_list = ["which one", "which ones", "which of them", "which of those", "which of these"]
-            .iter()
-            .any(|phrase| self.says(phrase));
+        let of_list = ["which one", "which ones", "which of"].iter().any(|phrase| self.says(phrase));
         if found.is_none()
             && of_list
             && self.has_any(&["restarting", "restarted", "restarts"])
-            && !self.has_any(&["most", "least", "fewest", "should", "be", "we", "you", "i", "often", "many"])
+            && !self
+                .has_any(&["most", "least", "fewest", "should", "be", "we", "you", "i", "never", "not", "more", "less"])
         {
             (found, is_several) = (Some(State::MoreRestarts(0)), false);
         }

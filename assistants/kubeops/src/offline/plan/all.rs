@@ -92,9 +92,12 @@ impl Planner<'_> {
     /// are shown, so that neither is dropped.
     pub(super) fn of_two(&self) -> Option<Next> {
         let reading = &self.reading;
-        let [name] = &reading.names[..] else { return None };
+        let is_place = |name: &&String| self.conversation.namespaces.contains(name);
+        let names: Vec<&String> = reading.names.iter().filter(|name| !is_place(name)).collect();
+        let [name] = names[..] else { return None };
         let is_read = matches!(reading.verb, None | Some(Verb::Get | Verb::Describe));
-        if !is_read || reading.act.is_some() || reading.pick.is_some() || reading.state.is_some() {
+        let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Compare | Act::Outcome));
+        if !is_read || is_other || reading.pick.is_some() || reading.state.is_some() {
             return None;
         }
         let words = &reading.words;

@@ -141,6 +141,9 @@ mod tests {
         {
             assert!(about(message).is_some(), "{message}");
         }
+        for message in ["which requests are open", "what hasnt been approved so far?", "any of it approved?"] {
+            assert_eq!(about(message), Some(reply(answers::NOTHING_BEFORE)), "{message}");
+        }
         for message in ["what needs approval?", "who approved it?", "i approve", "is it approved yet?"] {
             assert_eq!(about(message), None, "{message}");
         }

@@ -155,9 +155,7 @@ impl Planner<'_> {
     pub(super) fn nothing_described(&self, message: &str) -> Option<String> {
         let lexicon = Lexicon::of(self.conversation);
         let is_read = self.reading.verb.is_none_or(Verb::is_read);
-        if self.conversation.mentioned.is_none() {
-            return None;
-        }
+        self.conversation.mentioned.as_ref()?;
         let [description] = &descriptions(message, &lexicon)[..] else { return None };
         if let Some(text) = self.nothing_at(description) {
             return Some(text);

@@ -284,6 +284,11 @@ pub(super) fn amended(reading: &Reading, conversation: &Conversation) -> Option<
     if is_other && reading.replicas.is_none() && relative_replicas(last, conversation).is_some() {
         return None;
     }
+    // "Take three away", and then "no, take away only one": of the number that there is.
+    let is_step = matches!(reading.replicas, Some(Replicas::By(_)));
+    if is_step && relative_replicas(last, conversation).is_some() {
+        return None;
+    }
     let number = reading.replicas.or_else(|| corrected_number(reading, &requested.command).map(Replicas::To));
     let mut is_changed = false;
     let amend = |requested: &Requested| {

@@ -229,7 +229,11 @@ fn is_excluded(changes: &[&Command], reading: &Reading) -> bool {
     let excluded = words.iter().enumerate().filter(|(_, word)| excludes(word));
     let mut names =
         excluded.flat_map(|(at, _)| words[at + 1..].iter().take(2)).filter(|word| reading.names.contains(word));
-    names.any(|name| changes.iter().any(|command| command.name.as_ref() == Some(name)))
+    let is_of = |command: &&&Command, name: &String| {
+        let own = command.name.as_deref().unwrap_or_default();
+        crate::cluster::likeness(own, name).is_some_and(|fit| fit < 3)
+    };
+    names.any(|name| changes.iter().any(|command| is_of(&command, name)))
 }
 
 /// Whether a message says "in" before a namespace in which none of the changes is.

@@ -80,13 +80,14 @@ pub(in crate::offline) fn described(
             return Found::of(found);
         }
     }
-    // What is compared needs a list: of all objects of the cluster, nobody compared them.
-    if description.list.is_some() || description.state.is_some_and(State::is_superlative) {
+    if description.list.is_some() {
         return Found::None;
     }
     // Without a list: the objects that were spoken of, and those of the cluster that the message may mean.
     let spoken = conversation.earlier.iter().rev().map(subjects).filter(|subjects| subjects.len() == 1).flatten();
-    let all = unique(spoken.chain(conversation.mentioned.iter().flatten().cloned()).collect());
+    let is_compared = description.state.is_some_and(State::is_superlative);
+    let mentioned = conversation.mentioned.iter().flatten().filter(|_| !is_compared).cloned();
+    let all = unique(spoken.chain(mentioned).collect());
     let all = all.into_iter().map(|object| completed(conversation, object)).collect();
     let found = selected(conversation, all, description, lexicon);
     // A position needs a list.

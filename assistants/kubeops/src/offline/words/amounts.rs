@@ -274,6 +274,8 @@ mod tests {
         assert_eq!(number("too many.. half of that"), Some(Replicas::Half));
         assert_eq!(number("add a replica"), Some(Replicas::By(1)));
         assert_eq!(number("one less"), Some(Replicas::By(-1)));
+        assert_eq!(number("take three replicas away"), Some(Replicas::By(-3)));
+        assert_eq!(number("add two more of these"), Some(Replicas::By(2)));
         assert_eq!(number("remove a replica"), Some(Replicas::By(-1)));
         assert_eq!(number("same number +1"), Some(Replicas::Same(1)));
         assert_eq!(number("same count minus one"), Some(Replicas::Same(-1)));

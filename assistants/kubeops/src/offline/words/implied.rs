@@ -387,7 +387,8 @@ impl Reading {
         if goes && matches!(self.verb, None | Some(Verb::Get)) && !self.asks() && !self.is_question {
             self.verb = Some(Verb::Delete);
         }
-        if self.replicas.is_none()
+        let takes = self.has_any(&["take", "remove", "drop"]) && self.has_any(&["away", "off"]);
+        if (self.replicas.is_none() || takes)
             && matches!(self.verb, None | Some(Verb::Get | Verb::Delete))
             && (!self.asks() || self.asks_politely())
             && let Some(step) = self.step()

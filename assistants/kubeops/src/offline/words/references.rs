@@ -209,8 +209,16 @@ impl Reading {
         if let Some(count) = newest.filter(|_| !counts_lines && self.since_seconds.is_none()) {
             self.pick = Some(Pick::Newest(count));
         }
-        let precedes =
-            ["one before it", "one before that", "one above", "pod before it", "right before it", "right before that"];
+        let precedes = [
+            "one before it",
+            "one before that",
+            "one above",
+            "above it",
+            "above that",
+            "pod before it",
+            "right before it",
+            "right before that",
+        ];
         if self.pick.is_none() && precedes.iter().any(|phrase| self.says(phrase)) {
             self.pick = Some(Pick::Previous);
             self.previous = false;
@@ -238,6 +246,8 @@ impl Reading {
             "one after it",
             "one after that",
             "one below",
+            "below it",
+            "below that",
         ];
         let is_untouched =
             ["havent touched", "not touched", "still untouched", "thats left", "that is left", "left over"]

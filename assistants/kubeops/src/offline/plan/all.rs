@@ -93,7 +93,7 @@ impl Planner<'_> {
     pub(super) fn of_two(&self) -> Option<Next> {
         let reading = &self.reading;
         let is_place = |name: &&String| self.conversation.namespaces.contains(name);
-        let names: Vec<&String> = reading.names.iter().filter(|name| !is_place(name)).collect();
+        let names: Vec<&String> = reading.names.iter().filter(|name| !is_place(name) && **name != "and").collect();
         let [name] = names[..] else { return None };
         let is_read = matches!(reading.verb, None | Some(Verb::Get | Verb::Describe));
         let is_other = reading.act.is_some_and(|act| !matches!(act, Act::Same | Act::Compare | Act::Outcome));

@@ -389,7 +389,7 @@ impl Reading {
         }
         let takes = self.has_any(&["take", "remove", "drop"]) && self.has_any(&["away", "off"]);
         if (self.replicas.is_none() || takes)
-            && matches!(self.verb, None | Some(Verb::Get | Verb::Delete))
+            && (matches!(self.verb, None | Some(Verb::Get | Verb::Delete)) || takes && self.verb == Some(Verb::Scale))
             && (!self.asks() || self.asks_politely())
             && let Some(step) = self.step()
         {

@@ -182,13 +182,13 @@ async fn references_of_the_fifth_set_pass() {
 /// shorter and about more kinds than those of the sets before it: nodes, ages, numbers of pods, and requests that wait.
 #[tokio::test]
 async fn references_of_the_sixth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-6.json"), least_percent: 78 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-6.json"), least_percent: 87 })).await;
 }
 
 /// S4.42: 139 of 229 references (202 of 306 turns) were right at the first run, with 6 wrong requests, which are fixed.
 #[tokio::test]
 async fn references_of_the_seventh_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-7.json"), least_percent: 80 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-7.json"), least_percent: 91 })).await;
 }
 
 /// S4.42: 221 of 298 turns were right at the first run.
@@ -207,7 +207,7 @@ async fn references_of_the_ninth_set_pass() {
 /// ports of the set. "The ds one" may mean the daemon set that was spoken of, or one of two names.
 #[tokio::test]
 async fn references_of_the_tenth_set_pass() {
-    Box::pin(check(&Set { text: include_str!("sets/references-10.json"), least_percent: 77 })).await;
+    Box::pin(check(&Set { text: include_str!("sets/references-10.json"), least_percent: 80 })).await;
 }
 
 /// Corrections, repetitions and references in sloppy words, written beside the code, so never blind.

@@ -47,6 +47,12 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         // The source selected these messages by their time; they are in chronological order.
         return usable.into_iter().take(MAX_MESSAGES_AT_TIME).collect();
     }
+    let tells_of_day =
+        |index: &usize| Heading::parse(candidates[*index].heading).is_some_and(|heading| heading.about.is_some());
+    if question.asks_for_events() && usable.iter().any(tells_of_day) {
+        let told = usable.iter().copied().filter(tells_of_day).take(MAX_MESSAGES_AT_TIME).collect();
+        return with_changes(candidates, &usable, told);
+    }
     let terms: Vec<Terms> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
     let has_content = |word: &QuestionWord| !word.is_light;
     let mut required: Vec<&QuestionWord> = question.topic.iter().collect();
@@ -65,6 +71,9 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         // "and what do they pay?" may be about the subject of the earlier question alone.
         let earlier: Vec<&QuestionWord> = question.earlier_topic.iter().collect();
         scored = score(question, candidates, &usable, &terms, &earlier);
+    }
+    if scored.is_empty() && (question.earlier_topic.is_empty() || question.topic.is_empty()) {
+        scored = nearest(question, candidates, &usable, &terms);
     }
     if scored.is_empty() && question.asks_for_name {
         // "I'm Dermot" does not contain "name".
@@ -126,7 +135,8 @@ fn score(
                 + EARLIER_WORD_WEIGHT * matches.weigh(&question.earlier_topic, at)
                 + matches.weigh(&question.time_words, at);
             let has_value = match question.wanted {
-                WantedValue::Time => terms.has_time(),
+                // "When did I tell you that?" asks for the day of the message.
+                WantedValue::Time => terms.has_time() || question.asks_what_was_said,
                 WantedValue::Number => terms.has_number(),
                 WantedValue::Any => true,
             };
@@ -138,6 +148,21 @@ fn score(
         }
     }
     scored
+}
+
+/// Returns the scores of the statements that contain at least a third of the words of a question, if none contains half of them. Such a
+/// statement is only the closest one to the question.
+fn nearest(question: &Question, candidates: &[Candidate<'_>], usable: &[usize], terms: &[Terms]) -> Vec<(f64, usize)> {
+    let words = if question.topic.is_empty() { &question.earlier_topic } else { &question.topic };
+    let content: Vec<&QuestionWord> = words.iter().filter(|word| !word.is_light).collect();
+    let has_identifier = content.iter().any(|word| word.is_identifier());
+    let scored = usable.iter().zip(terms).filter_map(|(index, terms)| {
+        let is_message = Heading::parse(candidates[*index].heading).is_some();
+        let matched = content.iter().filter(|word| terms.contains(word) == Some(Match::Exact)).count();
+        let is_near = matched > 0 && matched * 3 >= content.len() && is_message && !has_identifier;
+        is_near.then_some((matched as f64, *index))
+    });
+    scored.collect()
 }
 
 /// Inserts, before each answer that was changed later, the newest message that changed it.

@@ -3,6 +3,7 @@
 mod arithmetic;
 mod brevity;
 mod commands;
+mod comparing;
 mod continuation;
 mod documents;
 mod erasure;
@@ -12,6 +13,7 @@ mod honesty;
 mod lists;
 mod order;
 mod outcome;
+mod plain;
 mod preferences;
 pub(crate) mod quoting;
 mod results;
@@ -31,6 +33,8 @@ use crate::evidence::question::{Question, asks_in_clause, asks_within, has_accen
 use crate::evidence::{own_answer, sentences, spelling};
 pub(crate) use commands::starts_like_command;
 use commands::{ends_like_request, is_command, starts_with_imperative, starts_with_unambiguous_imperative};
+pub(crate) use order::items as listed_items;
+pub(crate) use results::ordinal;
 
 const ABOUT: &str = "I quote what you told me and what your documents say, remember your preferences, and calculate. I cannot \
                      write, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
@@ -72,6 +76,7 @@ fn declaration() -> OfflineModelBuilder {
         .spelling(spelling::corrected_word)
         .completes_from_said(continuation::complete)
         .intent(preferences::set_preference())
+        .unanswered_without_call("set_preference")
         .intent(preferences::list_preferences())
         .intent(preferences::forget_preference())
         .intent(erasure::forget_messages())
@@ -98,10 +103,13 @@ fn declaration() -> OfflineModelBuilder {
             {
                 noted(turn)
             }
-            text if is_command(&text) => command_answer(turn),
+            text if is_command(&text) && !has_accented_interrogative(&text) => command_answer(turn),
             _ => answer(turn),
         })
-        .reply(Act::Correct, |turn| if clarifies(&turn.question()) { answer(turn) } else { noted(turn) })
+        .reply(Act::Correct, |turn| match turn.question() {
+            text if clarifies(&text) || is_question(&text) => answer(turn),
+            _ => noted(turn),
+        })
         .reply(Act::Source, source_of_answer)
         .reply(Act::Other, answer)
         .otherwise(|turn, _| Some(answer_or_note(turn)))
@@ -311,6 +319,7 @@ fn describe_conversation(turn: &Turn<'_>) -> Option<String> {
         .or_else(|| quoting::replaced(&text, turn.said()))
         .or_else(|| weekday::describe(&text, turn.said(), language))
         .or_else(|| results::describe(&text, turn.said(), language))
+        .or_else(|| comparing::describe(&text, turn.said(), language))
         .or_else(|| lists::describe(&text, turn.said(), language))
         .or_else(|| Some(format!("{NOTED} {}", lists::changed(&text, turn.said())?)))
         .or_else(|| order::describe(&text, turn.said(), language))
@@ -370,7 +379,8 @@ fn short_question_answer(turn: &Turn<'_>) -> Option<String> {
         return None;
     }
     let language = turn.language(&phrases());
-    quoting::quote_complete_matches(&question, &instructions_of(turn), language)
+    let quoted = quoting::quote_complete_matches(&question, &instructions_of(turn), language)?;
+    Some(brevity::shortened(&turn.question_as_written(), &question, quoted))
 }
 
 fn instructions_of(turn: &Turn<'_>) -> String {
@@ -395,7 +405,7 @@ fn answer(turn: &Turn<'_>) -> String {
             let quoted = quoting::quote(&asked, &instructions, language);
             honesty::checked(&question, referred.first().map_or("", String::as_str), quoted, language)
         });
-        let quoted = quoted.map(|quoted| brevity::shortened(&turn.question(), &asked, quoted));
+        let quoted = quoted.map(|quoted| brevity::shortened(&turn.question_as_written(), &asked, quoted));
         lines.extend(quoted.iter().flat_map(|quoted| quoted.lines()).map(str::to_owned));
     }
     let mut seen = HashSet::new();

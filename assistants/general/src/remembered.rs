@@ -3,6 +3,8 @@
 
 mod bare_changes;
 mod change_words;
+mod event_days;
+mod meanings;
 mod references;
 mod statement;
 
@@ -10,12 +12,13 @@ use async_trait::async_trait;
 use jiff::Zoned;
 use jiff::tz::TimeZone;
 use threadkeep::agent::{ContextSource, ConversationSource, Excerpt, Failure, SourceQuery};
-use threadkeep::core::text::indexed_terms;
 use threadkeep::dialogue::is_question;
-use threadkeep::dialogue::time::{Direction, TimeExpression};
+use threadkeep::dialogue::time::{Direction, Period, TimeExpression};
 use threadkeep::{Bound, Message, MessageQuery, Role, Scope, ThreadId, ThreadOrder, ThreadQuery, Timestamp};
 
 use self::bare_changes::add_bare_changes;
+use self::event_days::{add_distances, find_events, retain_on_day};
+use self::meanings::{add_holding, add_meaning};
 use self::references::referred_text;
 use self::statement::mark_changed;
 use crate::evidence::heading::with_reference;
@@ -53,16 +56,26 @@ impl ContextSource for RememberedSource {
         let question = Question::new(source_query.query, "");
         let mut found = match question.time_of_messages() {
             Some(time) => find_at_time(source_query, &question, time).await?,
-            None => find_widely(source_query, &question).await?,
+            None if question.asks_for_events() => find_events(source_query, &question).await?,
+            None => Vec::new(),
         };
+        if found.is_empty() && question.time_of_messages().is_none() {
+            found = find_widely(source_query, &question).await?;
+        }
         retain_on_day(&mut found, &question, source_query.memory.now());
         for excerpt in &mut found {
             if let Some(text) = referred_text(source_query, excerpt).await {
                 excerpt.heading = with_reference(&excerpt.heading, &text);
             }
+            add_meaning(source_query, excerpt).await;
         }
         add_bare_changes(source_query, &mut found).await?;
         mark_changed(&mut found, &question);
+        let asks_of_now = question.time.is_none_or(|time| time.period == Some(Period::RelativeDay(0)));
+        if asks_of_now && !question.asks_what_was_said && !question.asks_past {
+            found.iter_mut().for_each(|excerpt| add_holding(excerpt, source_query.memory.now()));
+        }
+        add_distances(&mut found, &question, source_query.query, source_query.memory.now());
         if question.time_of_messages().is_none() {
             found = best_first(&question, found);
             found.truncate(source_query.limit);
@@ -106,31 +119,6 @@ async fn find_widely(source_query: &SourceQuery<'_>, question: &Question) -> Res
         }
     }
     Ok(found)
-}
-
-/// If the question asks what the user did on a day, keeps only the messages that were sent on that day or mention it: "what did I sow on 6 April?"
-fn retain_on_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
-    let asks = (question.asks_about_user || question.asks_past) && !question.asks_what_was_said;
-    let Some(time) = question.time.filter(|_| asks) else { return };
-    let Some((Some(start), Some(end))) = span(time, now).filter(|(start, _)| start.is_some_and(|start| start <= now))
-    else {
-        return;
-    };
-    let is_on_day = |excerpt: &Excerpt| {
-        let said_at = excerpt.source.fields.get("said_at").and_then(|at| at.as_str()).and_then(|at| at.parse().ok());
-        let terms = indexed_terms(&excerpt.text);
-        let mentions_day = question.time_words.iter().all(|stems| stems.iter().any(|stem| terms.contains(stem)));
-        mentions_day || said_at.is_some_and(|at: Timestamp| (start..end).contains(&at))
-    };
-    let is_answer = |excerpt: &Excerpt| {
-        let terms = Terms::new(&excerpt.text);
-        is_on_day(excerpt) && question.topic.iter().any(|word| terms.contains(word).is_some())
-    };
-    let has_answer =
-        if question.asks_about_user { excerpts.iter().any(is_on_day) } else { excerpts.iter().any(is_answer) };
-    if has_answer {
-        excerpts.retain(is_on_day);
-    }
 }
 
 /// Finds the messages that were sent at a given time, on the question's topic or, if it has none, on any topic.

@@ -83,6 +83,8 @@ pub struct OfflineModel {
     /// The functions that answer classes, in the order of the resolver's classes.
     pub(crate) answers: Vec<Reply>,
     pub(crate) quotes: Option<Box<dyn PassagesFn>>,
+    /// The intents whose messages count as not understood if they lead to no call.
+    pub(crate) unanswered_without_call: Vec<String>,
     /// Completes a message that continues an earlier one.
     pub(crate) completes: Option<CompletesFn>,
     /// Whether `completes` reads the earlier messages as the user wrote them.
@@ -129,6 +131,7 @@ impl OfflineModel {
             replies: Vec::new(),
             answers: Vec::new(),
             quotes: None,
+            unanswered_without_call: Vec::new(),
             completes: None,
             completes_from_said: false,
         };
@@ -280,6 +283,13 @@ impl OfflineModelBuilder {
     pub fn referral(mut self, class: &str, reply: impl Fn(&Turn<'_>) -> String + Portable) -> Self {
         self.model.resolver.referrals.push(self.model.resolver.answers.len());
         self.answer(class, reply)
+    }
+
+    /// Answers a message as not understood if it expresses this intent, but leads to no call: a preference without a value.
+    #[must_use]
+    pub fn unanswered_without_call(mut self, intent: impl Into<String>) -> Self {
+        self.model.unanswered_without_call.push(intent.into());
+        self
     }
 
     /// Corrects misspelt words before messages are interpreted. `correct` returns the normalized word that the word at a position

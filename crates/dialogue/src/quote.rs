@@ -144,7 +144,7 @@ const REQUEST_WORDS: [&str; 10] =
     ["tell", "remind", "say", "said", "know", "remember", "dime", "dije", "recuerdame", "recuerdas"];
 
 /// First words of questions, normalized.
-const QUESTION_WORDS: [&str; 62] = [
+const QUESTION_WORDS: [&str; 64] = [
     "what",
     "whats",
     "when",
@@ -187,6 +187,8 @@ const QUESTION_WORDS: [&str; 62] = [
     "cuanto",
     "cuantos",
     "dime",
+    "dame",
+    "repiteme",
     "recuerdame",
     "sabes",
     "find",
@@ -274,8 +276,10 @@ const MISSPELLINGS: [(&str, &str); 21] = [
     ("qien", "quien"),
 ];
 /// Words before a question that do not change it.
-const OPENINGS: [&str; 15] =
-    ["please", "so", "ok", "okay", "well", "hey", "hi", "hello", "oh", "um", "sorry", "oye", "bueno", "pues", "hola"];
+const OPENINGS: [&str; 18] = [
+    "wait", "hm", "hmm", "please", "so", "ok", "okay", "well", "hey", "hi", "hello", "oh", "um", "sorry", "oye",
+    "bueno", "pues", "hola",
+];
 /// The maximum number of words in a message that is a question because a clause after the first one asks.
 const MAX_WORDS_WITH_CLAUSE: usize = 9;
 /// The maximum number of words of a question that starts with "and".
@@ -300,8 +304,10 @@ pub fn is_question(text: &str) -> bool {
             && is_interrogative(&three[2])
     });
     if asks_indirectly
-        || text.split(',').skip(1).any(|clause| folded_words(clause).first().is_some_and(is_interrogative))
-            && words.len() <= MAX_WORDS_WITH_CLAUSE
+        || text.split(',').skip(1).map(folded_words).any(|clause| {
+            // "…, qué frío" exclaims, and "…, que se va" gives a reason.
+            clause.first().is_some_and(|first| is_interrogative(first) && first != "que")
+        }) && words.len() <= MAX_WORDS_WITH_CLAUSE
     {
         return true;
     }
@@ -321,7 +327,14 @@ pub fn is_question(text: &str) -> bool {
         "a" | "de" | "en" | "con" | "para" | "por" if word(1) == "q" => true,
         first if AUXILIARIES.contains(&first) => SUBJECTS.contains(&word(1)),
         "remind" => word(1) == "me" && word(2) != "to",
-        "and" => words.len() - start <= MAX_CONTINUATION_WORDS || asks(word(1)),
+        "and" => {
+            // "And our cleaner is Yusuf" states something.
+            let states =
+                words[start..].iter().skip(2).any(|word| matches!(&**word, "is" | "are" | "was" | "were" | "es"));
+            words.len() - start <= MAX_CONTINUATION_WORDS && !states
+                || asks(word(1))
+                || AUXILIARIES.contains(&word(1)) && SUBJECTS.contains(&word(2))
+        }
         first => QUESTION_WORDS.contains(&first),
     }
 }
@@ -355,6 +368,7 @@ mod tests {
             "was at the dentist today",
             "remind me to call Ana",
             "and the tent in the garage is also blue",
+            "trabajo en una panadería, qué madrugones",
             "I met Ana at the station in the old town on my way home today, who told me about it",
             "",
         ] {

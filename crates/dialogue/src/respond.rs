@@ -40,6 +40,8 @@ fn with_complete_messages(request: &ChatRequest, complete: CompletesFn, from_sai
 enum NextStep {
     Call(Vec<(String, Value)>),
     Say(String),
+    /// The intent leads to no call, without which it cannot answer.
+    Unanswered,
 }
 
 impl OfflineModel {
@@ -60,6 +62,9 @@ impl OfflineModel {
         };
         let mut exchanges_left = turn.exchanges().into_iter();
         let steps = self.next_steps(&frames, request, self.phrases_for(&turn), &mut exchanges_left);
+        if let [NextStep::Unanswered] = steps[..] {
+            return text_answer(self.fallback_answer(&turn, Unanswered::NotUnderstood));
+        }
         let calls: Vec<&(String, Value)> = steps
             .iter()
             .filter_map(|step| if let NextStep::Call(calls) = step { Some(calls) } else { None })
@@ -126,6 +131,9 @@ impl OfflineModel {
             return NextStep::Call(progress.calls);
         }
         let (frame, outcome) = (progress.frame, progress.outcome);
+        if outcome.exchanges.is_empty() && self.unanswered_without_call.contains(&intent.name) {
+            return NextStep::Unanswered;
+        }
         let says = frame.aspect.map(|aspect| &intent.aspects[aspect].says).or(intent.says.as_ref());
         let failed = outcome.exchanges.iter().find(|exchange| exchange.has_failed());
         let text = match (failed, &intent.says_of_failure, says) {

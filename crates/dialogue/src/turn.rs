@@ -68,6 +68,12 @@ impl<'a> Turn<'a> {
         &self.said[..self.question.unwrap_or(0)]
     }
 
+    /// Returns the question as it was written, before it was completed.
+    #[must_use]
+    pub fn question_as_written(&self) -> String {
+        self.question.and_then(|at| self.said.get(at)).map(ChatMessage::plain_text).unwrap_or_default()
+    }
+
     /// Returns the messages after the question: calls and their results.
     #[must_use]
     pub fn since(&self) -> &'a [ChatMessage] {

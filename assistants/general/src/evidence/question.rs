@@ -1,12 +1,22 @@
 //! Interprets questions: the topic, and the time of the messages that the question asks about.
 
+mod parts;
+mod words;
+
 use std::collections::HashSet;
 
 use threadkeep::core::text::content_terms;
-use threadkeep::dialogue::time::{TimeExpression, find_times};
-use threadkeep::dialogue::{Utterance, is_question};
+use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::time::{Period, TimeExpression, find_times};
 
-use super::{is_name_word, sentences, spelling};
+use parts::questions_of;
+pub(crate) use parts::{asks_in_clause, asks_within, has_accented_interrogative, split_questions};
+use words::{
+    LIGHT, MAX_REQUEST_POSITION, MAX_RETURN_QUESTION_WORDS, REQUESTS_OR_NOUNS, SAYING, SAYING_IN_SPANISH,
+    is_request_word,
+};
+
+use super::{is_name_word, spelling};
 
 /// A word of a question.
 #[derive(Clone, Debug)]
@@ -94,20 +104,6 @@ pub(crate) enum WantedValue {
     Any,
 }
 
-/// Words that occur in questions about almost anything. A statement that answers the question may lack them.
-const LIGHT: [&str; 114] = [
-    "start", "starts", "starting", "finish", "finishes", "begin", "begins", "empieza", "termina", "acaba", "empezar",
-    "often", "menudo", "seguido", "turn", "turns", "number", "numero", "numbers", "messages", "message", "mensajes",
-    "saved", "stored", "porfa", "latest", "quick", "exact", "put", "puts", "give", "gives", "given", "giving", "gave",
-    "take", "takes", "took", "taking", "make", "makes", "made", "making", "bring", "brings", "bringing", "come",
-    "comes", "coming", "came", "go", "goes", "went", "use", "uses", "using", "used", "keep", "keeps", "kept", "see",
-    "seeing", "seen", "call", "calls", "ring", "say", "says", "like", "set", "look", "looks", "work", "works",
-    "working", "let", "lets", "try", "think", "mean", "means", "happens", "dear", "supposed", "need", "needs",
-    "needed", "want", "wants", "going", "gets", "getting", "left", "new", "current", "entonces", "viene", "vienen",
-    "venir", "voy", "ir", "hace", "hacen", "hacer", "pone", "ponen", "lleva", "llevan", "llevar", "dar", "queda",
-    "llega", "trae", "saben",
-];
-
 /// A question, together with the earlier questions that it refers to.
 #[derive(Clone, Debug)]
 pub(crate) struct Question {
@@ -127,6 +123,8 @@ pub(crate) struct Question {
     pub(crate) asks_for_name: bool,
     /// Whether the question asks what was true in the past: "what was it last week".
     pub(crate) asks_past: bool,
+    /// Whether the question asks how long ago something was, or how long it is until then.
+    pub(crate) asks_distance: bool,
     /// The first time expression. If the question asks what was said, it selects messages by the time at which they were sent.
     pub(crate) time: Option<TimeExpression>,
 }
@@ -142,8 +140,8 @@ impl Question {
         let is_name = |word: &QuestionWord| is_name_word(&word.word);
         let asks_for_name = topic.iter().all(|word| word.is_light || is_name(word)) && asks_for_name(&own);
         let topic = if asks_for_name { vec![QuestionWord::new("name".to_owned(), name_stems())] } else { topic };
-        let wanted = wanted(&own);
         let both = Utterance::new(format!("{question}\n{earlier}"));
+        let wanted = if asks_distance(&both) { WantedValue::Time } else { wanted(&own) };
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
         let time = find_times(&both).first().map(|found| found.time);
         let word = |word: &str| own.words().iter().any(|known| known.folded == word);
@@ -158,8 +156,27 @@ impl Question {
             asks_about_user,
             asks_for_name,
             asks_past,
+            asks_distance: asks_distance(&both),
             time,
         }
+    }
+
+    /// Whether the question asks for everything that happens on a day: "what have I got on today?", "what did I do on 2 May?"
+    pub(crate) fn asks_for_events(&self) -> bool {
+        let names_day = self.time.is_some_and(|time| {
+            matches!(
+                time.period,
+                Some(
+                    Period::RelativeDay(_)
+                        | Period::Weekday(..)
+                        | Period::Date { .. }
+                        | Period::RelativeWeek(_)
+                        | Period::RelativeWeekend(_)
+                )
+            )
+        });
+        let is_general = |word: &QuestionWord| EVENTS.contains(&word.word.as_str());
+        names_day && !self.asks_what_was_said && self.topic.iter().chain(&self.earlier_topic).all(is_general)
     }
 
     /// The time at which the messages must have been sent, if the question asks what was said at a time.
@@ -173,127 +190,39 @@ impl Question {
     }
 }
 
-/// Returns the questions in a message, such as the second sentence of "Only two came. When was it due?". If no sentence is a question, the
-/// whole message counts as one.
-fn questions_of(message: &str) -> String {
-    let asks =
-        |sentence: &&str| is_question(sentence) || asks_in_clause(sentence) || has_accented_interrogative(sentence);
-    let questions: Vec<&str> = sentences(message).filter(asks).map(asked_part).collect();
-    if questions.is_empty() { message.to_owned() } else { questions.join(" ") }
-}
+/// Words of a question for everything that happens on a day.
+const EVENTS: [&str; 14] = [
+    "plans",
+    "planned",
+    "plan",
+    "diary",
+    "calendar",
+    "agenda",
+    "schedule",
+    "scheduled",
+    "going",
+    "planes",
+    "events",
+    "coming",
+    "hacer",
+    "hice",
+];
 
-/// Returns the part of a long, polite question that contains the actual question: "I would be grateful if you could tell me | which cloth they chose".
-fn asked_part(sentence: &str) -> &str {
-    let sentence = without_reason(sentence);
-    let utterance = Utterance::new(sentence);
-    let words = utterance.words();
-    if words.len() <= MAX_PLAIN_WORDS {
-        return sentence;
-    }
-    let is_asking = |at: &usize| {
-        matches!(words[*at].folded.as_str(), "tell" | "know" | "remind" | "wonder" | "wondering" | "remember")
-    };
-    let is_interrogative = |at: &usize| INTERROGATIVES.contains(&words[*at].folded.as_str());
-    let asking = (0..words.len()).rfind(is_asking);
-    let start = asking.and_then(|asking| (asking..words.len().min(asking + 5)).find(is_interrogative));
-    start.map_or(sentence, |start| &sentence[words[start].span.start..])
-}
-
-/// Removes a remark from a question: "what was the hotel called, want to leave a review", "left my goggles, how long are they kept".
-fn without_reason(sentence: &str) -> &str {
-    let Some((first, rest)) = sentence.split_once(',') else { return sentence };
-    let first_word = |text: &str| Utterance::new(text).word(0).to_owned();
-    let asks = |text: &str| INTERROGATIVES.contains(&first_word(text).as_str());
-    let is_remark = |text: &str| REMARKS.contains(&first_word(text).as_str());
-    let (first_asks, rest_asks) = (asks(first), asks(rest));
-    match (first_asks, rest_asks) {
-        (true, false) if is_remark(rest) && Utterance::new(first).words().len() > 2 => first,
-        (false, true) if is_remark_before(first, rest) => rest.trim_start(),
-        _ => sentence,
-    }
-}
-
-/// Whether the first part of a sentence is a remark, and the rest a question that can be understood without it. A condition is part of the
-/// question: "if the centrifuge shows E7, what do I do?"
-fn is_remark_before(first: &str, rest: &str) -> bool {
-    let first = Utterance::new(first);
-    let is_condition = matches!(first.word(0), "if" | "si" | "when" | "cuando" | "for" | "in" | "about" | "para");
-    !is_condition && first.words().len() > 3 && content_terms(rest).len() > 2
-}
-
-/// Whether a clause after the first is a question: "left my goggles there last week, how long do they keep stuff".
-pub(crate) fn asks_in_clause(sentence: &str) -> bool {
-    sentence.split([',', ';']).skip(1).any(|clause| {
-        let clause = Utterance::new(clause);
-        INTERROGATIVES.contains(&clause.word(0))
-            && AFTER_INTERROGATIVES.contains(&clause.word(1))
-            && clause.words().len() > 2
-            || matches!(clause.word(0), "whats" | "wheres" | "whens" | "whos")
-    })
-}
-
-/// Whether a short text contains a Spanish interrogative with its accent: "y la llave quién la tiene".
-pub(crate) fn has_accented_interrogative(text: &str) -> bool {
-    const ACCENTED: [&str; 12] = [
-        "qué", "quién", "quiénes", "cuándo", "dónde", "cuál", "cuáles", "cuánto", "cuánta", "cuántos", "cuántas",
-        "cómo",
-    ];
-    let lower = text.to_lowercase();
-    let words: Vec<&str> = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).collect();
-    words.len() <= MAX_PLAIN_WORDS && words.iter().any(|word| ACCENTED.contains(word))
-}
-
-/// Whether a sentence asks something in any of its parts: "the water bill was how much", "brisket how many lb".
-pub(crate) fn asks_within(sentence: &str) -> bool {
-    let utterance = Utterance::new(sentence);
-    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
-    let is_pair = |pair: &[&str]| {
-        matches!(pair, ["how", "much" | "many" | "long" | "often" | "soon"] | ["what", "time" | "day" | "date"])
-    };
-    let ends = words.last().is_some_and(|last| {
-        matches!(*last, "who" | "when" | "where" | "what" | "which" | "quien" | "cuando" | "donde")
+/// Whether a question asks how long ago something was, or how long it is until then: "how many days ago", "hace cuánto".
+fn asks_distance(question: &Utterance) -> bool {
+    let words: Vec<&str> = question.words().iter().map(|word| word.folded.as_str()).collect();
+    let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
+    let asks_length = words.windows(2).any(|pair| {
+        matches!(
+            pair,
+            ["how", "many" | "long"] | ["hace" | "faltan" | "falta", "cuanto" | "cuantos"] | ["cuantos" | "cuantas", _]
+        )
     });
-    let starts =
-        words.iter().take(MAX_START).any(|word| INTERROGATIVES.contains(word) || matches!(*word, "cuanta" | "cuantas"));
-    asks_in_clause(sentence) || ends || starts || words.windows(2).any(is_pair)
-}
-
-/// How many words at the start of a sentence are searched for an interrogative: "y quien", "con cuánta antelación".
-const MAX_START: usize = 2;
-
-/// Words that follow an interrogative: "how long", "what is".
-const AFTER_INTERROGATIVES: [&str; 43] = [
-    "is", "are", "was", "were", "do", "does", "did", "can", "could", "will", "would", "should", "has", "have", "had",
-    "long", "much", "many", "often", "soon", "far", "time", "day", "date", "number", "es", "son", "era", "esta",
-    "estan", "hay", "hago", "hace", "puedo", "tengo", "tiene", "dia", "hora", "fecha", "vale", "cuesta", "me", "lo",
-];
-
-/// First words of remarks after a question.
-const REMARKS: [&str; 25] = [
-    "i", "im", "ive", "want", "need", "because", "cause", "cos", "so", "since", "as", "its", "just", "thinking",
-    "trying", "hoping", "asking", "quiero", "necesito", "porque", "es", "pues", "para", "voy", "tengo",
-];
-
-/// Questions with at most this many words are not shortened.
-const MAX_PLAIN_WORDS: usize = 20;
-
-/// Splits a message that asks several questions at once: "what day is judo and who goes to music?"
-pub(crate) fn split_questions(message: &str) -> Vec<String> {
-    let text = questions_of(&spelling::corrected(message));
-    let utterance = Utterance::new(&*text);
-    let words = utterance.words();
-    let is_boundary = |at: &usize| {
-        matches!(words[*at].folded.as_str(), "and" | "y" | "also")
-            && words.get(at + 1).is_some_and(|next| INTERROGATIVES.contains(&next.folded.as_str()))
-    };
-    let mut parts = Vec::new();
-    let mut start = 0;
-    for at in (1..words.len()).filter(is_boundary) {
-        parts.push(text[start..words[at].span.start].to_owned());
-        start = words[at + 1].span.start;
-    }
-    parts.push(text[start..].to_owned());
-    parts
+    let units = has(&["days", "day", "weeks", "long", "dias", "semanas", "cuanto"]);
+    let names_days = has(&["days", "day", "dias"]);
+    asks_length
+        && units
+        && (has(&["ago", "hace", "faltan", "falta"]) || names_days && has(&["until", "till", "since", "away", "left"]))
 }
 
 /// Returns the kind of value that a question asks for.
@@ -356,12 +285,6 @@ fn name_stems() -> Vec<String> {
     content_terms("name nombre").into_iter().flat_map(|(_, stems)| stems).collect()
 }
 
-/// Words that begin questions.
-const INTERROGATIVES: [&str; 21] = [
-    "what", "whats", "when", "whens", "where", "wheres", "which", "who", "whos", "whose", "how", "que", "cuando",
-    "donde", "quien", "quienes", "cual", "cuales", "cuanto", "cuantos", "como",
-];
-
 /// Returns the stems of the words that name the topic, and the stems of the words in time expressions.
 fn topic_and_time_words(text: &str) -> (Vec<QuestionWord>, Vec<QuestionWord>) {
     let utterance = Utterance::new(text);
@@ -386,18 +309,6 @@ fn topic_and_time_words(text: &str) -> (Vec<QuestionWord>, Vec<QuestionWord>) {
     (topic, time_words)
 }
 
-/// Words that are requests at the start of a message but nouns elsewhere: "find my notes", but "the search service".
-const REQUESTS_OR_NOUNS: [&str; 10] =
-    ["search", "list", "show", "look", "name", "detail", "details", "question", "report", "share"];
-/// The maximum number of words of a question in which "back" means a return: "and back?"
-const MAX_RETURN_QUESTION_WORDS: usize = 4;
-/// The last position at which a word in [`REQUESTS_OR_NOUNS`] counts as a request.
-const MAX_REQUEST_POSITION: usize = 1;
-
-fn is_request_word(folded: &str) -> bool {
-    REQUEST_WORDS.contains(&folded) || SAYING.contains(&folded) || SAYING_IN_SPANISH.contains(&folded)
-}
-
 /// Whether a message asks what the user said: it contains a verb of saying with "I" or "we", or such a Spanish verb in the first person.
 fn asks_what_was_said(utterance: &Utterance) -> bool {
     let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
@@ -413,240 +324,6 @@ fn asks_what_was_said(utterance: &Utterance) -> bool {
             && words.iter().any(|word| matches!(*word, "i" | "we" | "ive"))
             && (is_past || !is_rule)
 }
-
-const SAYING: [&str; 30] = [
-    "say",
-    "said",
-    "saying",
-    "tell",
-    "told",
-    "telling",
-    "talk",
-    "talked",
-    "talking",
-    "speak",
-    "spoke",
-    "mention",
-    "mentioned",
-    "discuss",
-    "discussed",
-    "write",
-    "wrote",
-    "written",
-    "note",
-    "noted",
-    "report",
-    "reported",
-    "share",
-    "shared",
-    "chat",
-    "chatted",
-    "state",
-    "stated",
-    "type",
-    "typed",
-];
-const SAYING_IN_SPANISH: [&str; 20] = [
-    "dije",
-    "dijimos",
-    "conte",
-    "contamos",
-    "hable",
-    "hablamos",
-    "hablado",
-    "dicho",
-    "contado",
-    "mencione",
-    "mencionamos",
-    "mencionado",
-    "escribi",
-    "escribimos",
-    "escrito",
-    "anote",
-    "apunte",
-    "comente",
-    "comentamos",
-    "comentado",
-];
-
-/// Words in requests that do not name a topic.
-const REQUEST_WORDS: [&str; 175] = [
-    "per",
-    "doesnt",
-    "isnt",
-    "wont",
-    "wasnt",
-    "havent",
-    "hasnt",
-    "shouldnt",
-    "wouldnt",
-    "couldnt",
-    "arent",
-    "werent",
-    "meant",
-    "mean",
-    "llamo",
-    "llaman",
-    "tell",
-    "told",
-    "telling",
-    "remind",
-    "say",
-    "said",
-    "saying",
-    "know",
-    "knew",
-    "remember",
-    "recall",
-    "mention",
-    "mentioned",
-    "talk",
-    "talked",
-    "talking",
-    "speak",
-    "spoke",
-    "discuss",
-    "discussed",
-    "ask",
-    "asked",
-    "asking",
-    "find",
-    "search",
-    "look",
-    "lookup",
-    "give",
-    "show",
-    "list",
-    "need",
-    "want",
-    "wanted",
-    "wondering",
-    "wonder",
-    "please",
-    "pls",
-    "thanks",
-    "exactly",
-    "actually",
-    "again",
-    "earlier",
-    "before",
-    "previously",
-    "already",
-    "still",
-    "now",
-    "currently",
-    "today",
-    "anything",
-    "something",
-    "everything",
-    "thing",
-    "things",
-    "stuff",
-    "info",
-    "information",
-    "detail",
-    "details",
-    "hey",
-    "hi",
-    "hello",
-    "ok",
-    "okay",
-    "quick",
-    "question",
-    "get",
-    "got",
-    "go",
-    "back",
-    "one",
-    "whats",
-    "whens",
-    "wheres",
-    "whos",
-    "hows",
-    "u",
-    "im",
-    "ive",
-    "dont",
-    "didnt",
-    "cant",
-    "supposed",
-    "dime",
-    "dije",
-    "dijimos",
-    "dicho",
-    "recuerdame",
-    "recuerdas",
-    "recordar",
-    "sabes",
-    "saber",
-    "conte",
-    "contado",
-    "hablamos",
-    "hablado",
-    "mencione",
-    "busca",
-    "buscar",
-    "acuerdas",
-    "acuerdo",
-    "ahora",
-    "algo",
-    "todo",
-    "cosas",
-    "favor",
-    "day",
-    "days",
-    "date",
-    "dates",
-    "time",
-    "hour",
-    "hours",
-    "much",
-    "many",
-    "long",
-    "name",
-    "called",
-    "kindly",
-    "grateful",
-    "sorry",
-    "excuse",
-    "pardon",
-    "perdona",
-    "perdon",
-    "disculpa",
-    "oye",
-    "otra",
-    "vez",
-    "dia",
-    "dias",
-    "fecha",
-    "hora",
-    "tengo",
-    "tiene",
-    "tienes",
-    "hay",
-    "tenia",
-    "tenemos",
-    "nombre",
-    "llama",
-    "llamaba",
-    "mucho",
-    "cuanto",
-    "era",
-    "fue",
-    "sera",
-    "soy",
-    "eres",
-    "dijo",
-    "happen",
-    "happened",
-    "happening",
-    "whatever",
-    "ever",
-    "wen",
-    "anyway",
-    "roughly",
-    "right",
-];
 
 #[cfg(test)]
 mod tests {

@@ -66,6 +66,15 @@ impl Terms {
         if related_stems(&word.stems).any(|stem| self.stems.contains(stem)) {
             return Some(Match::Related);
         }
+        // "The boat" is the sailboat.
+        let is_compound = |known: &String| {
+            let is_long =
+                word.word.len() >= MIN_COMPOUND_PART && known.len() >= word.word.len() + MIN_COMPOUND_PART - 1;
+            is_long && known.ends_with(word.word.as_str())
+        };
+        if self.words.iter().any(is_compound) {
+            return Some(Match::Related);
+        }
         // "plumers number"
         let singular = word.word.strip_suffix('s');
         let is_likely_intended = |known: &String| {
@@ -82,6 +91,9 @@ impl Terms {
         self.has_number
     }
 }
+
+/// The minimum length of the last part of a compound word.
+const MIN_COMPOUND_PART: usize = 4;
 
 /// Whether the text contains a time such as "8:50" or an ordinal such as "21st".
 pub(crate) fn has_clock_time_or_ordinal(text: &str) -> bool {

@@ -7,10 +7,12 @@ mod grammar;
 mod hours;
 mod numbers;
 mod pricing;
+mod problems;
 mod quantities;
 mod remainder;
 mod spending;
 mod steps;
+mod wordings;
 
 use threadkeep::ChatMessage;
 use threadkeep::dialogue::Utterance;
@@ -20,8 +22,9 @@ use crate::evidence::sentences;
 use corrections::{UNITS, corrected};
 use grammar::{difference, phrase};
 pub(super) use hours::states_hours;
+pub(super) use numbers::plain_numbers;
 pub(super) use numbers::spelled;
-use numbers::{Item, Numbers, PRONOUNS, is_number, items, plain_numbers, tokens};
+use numbers::{Item, Numbers, PRONOUNS, is_number, items, tokens};
 use pricing::{cost, per_head, per_piece, requested_product, total_of, with_percent_on_top};
 pub(super) use steps::{before_step, recalled};
 
@@ -49,7 +52,9 @@ fn with_units(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Opt
     }
     let answered = last_answered(earlier, known);
     let last = || answered.clone().or_else(|| Numbers::new("", earlier, known).last);
-    quantities::calculated(text, earlier, known)
+    wordings::stated(text, earlier, answered.as_deref(), known)
+        .or_else(|| quantities::calculated(text, earlier, known))
+        .or_else(|| problems::solved(text, earlier, answered.as_deref(), known))
         .or_else(|| per_head(&tokens, answered.as_deref()))
         .or_else(|| requested_product(text))
         .or_else(|| followups::price_of_one(text))
@@ -139,6 +144,8 @@ fn in_words(text: &str, earlier: &[ChatMessage], known: &[Calculation]) -> Optio
     {
         return Some(total);
     }
+    let is_polite = |token: &String| matches!(&**token, "pls" | "please" | "plz" | "thanks" | "thx" | "porfa");
+    let tokens: Vec<String> = tokens.into_iter().filter(|token| !is_polite(token)).collect();
     let tokens = operation_on_taken(&tokens).unwrap_or(tokens);
     let tokens = supposed_operation(&tokens).unwrap_or(tokens);
     let (mut items, mut refers) = items(&tokens, &numbers)?;
@@ -201,6 +208,11 @@ fn operation_on_taken(tokens: &[String]) -> Option<Vec<String>> {
     };
     let at = rest.windows(2).position(|pair| pair[0] == "and" && OPERATIONS.contains(&pair[1]))?;
     let (taken, operation) = (&rest[..at], &rest[at + 1..]);
+    // "Go back to the 12 and square it"
+    let taken = match taken {
+        ["the", number] if is_number(number) => &taken[1..],
+        _ => taken,
+    };
     let it = operation.iter().position(|word| matches!(*word, "it" | "that" | "them"));
     let words = match it {
         Some(it) => [&operation[..it], taken, &operation[it + 1..]].concat(),
@@ -352,6 +364,10 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
             )
     };
     let named: Vec<&str> = words.iter().copied().filter(|word| !is_pair(word)).collect();
+    // "All three together?"
+    let size = words.iter().find_map(|word| spelled(word)?.parse::<usize>().ok());
+    let size = size.filter(|size| numbers.groups.iter().any(|group| group.len() == *size));
+    let words: Vec<&str> = words.into_iter().filter(|word| size.is_none() || spelled(word).is_none()).collect();
     if matches!(named[..], ["difference" | "diferencia" | "gap"]) {
         let pair =
             numbers.group(2).map(|group| (group[0].clone(), group[1].clone())).or_else(|| numbers.replies.clone())?;
@@ -383,6 +399,12 @@ fn of_last_numbers(tokens: &[String], numbers: &Numbers<'_>) -> Option<String> {
         return (!states_product).then(|| pair.join("+"));
     }
     // "Add that to the list" is no question.
+    // "Total hours?"
+    if let (["total", _], Some(own)) =
+        (&words[..], numbers.groups.first().filter(|_| plain_numbers(&numbers.texts[0]).len() > 1))
+    {
+        return Some(own.join("+"));
+    }
     let adds_up = !words.contains(&"add") || words.ends_with(&["add", "up", "to"]);
     if !words.iter().any(is_total) || !only_total || !adds_up {
         return None;

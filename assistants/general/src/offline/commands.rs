@@ -42,10 +42,11 @@ pub(crate) fn starts_like_command(text: &str) -> bool {
     // "paint for the hallway is Egret White" and "draft is due on Friday" begin with nouns.
     let is_noun = start == 0
         && words.first().is_some_and(|first| NOUNS_OR_VERBS.contains(first))
-        && words
-            .iter()
-            .skip(1)
-            .any(|word| matches!(*word, "is" | "are" | "was" | "were" | "costs" | "goes" | "es" | "son"));
+        && (words.get(1).is_some_and(|next| next.starts_with(|c: char| c.is_ascii_digit()))
+            || words
+                .iter()
+                .skip(1)
+                .any(|word| matches!(*word, "is" | "are" | "was" | "were" | "costs" | "goes" | "es" | "son")));
     !is_noun && COMMANDS.iter().any(starts)
 }
 

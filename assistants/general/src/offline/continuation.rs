@@ -3,13 +3,16 @@
 use std::ops::Range;
 
 use threadkeep::core::text::Language;
-use threadkeep::dialogue::Utterance;
+use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{ChatMessage, Role, Value};
 
 use super::arithmetic;
 use super::lists;
+use super::plain::{shorter, written_out};
+use super::quoting::quoted_texts;
 use super::results::calculations;
 use super::rewording::reworded;
+use super::{NOTED, NOTED_IN_SPANISH};
 use crate::calculation::{self, CALCULATOR};
 use crate::clock::{CURRENT_TIME, zone_of};
 
@@ -20,10 +23,46 @@ const MAX_EARLIER: usize = 3;
 
 /// Returns the complete question that a message means.
 pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    let written = written_out(message);
+    complete_written(&written, earlier)
+        .or_else(|| shorter(&written).iter().find_map(|form| calculated(form, earlier)))
+        .or_else(|| with_statement(&written, earlier))
+        .or_else(|| (written != message).then_some(written))
+}
+
+/// Returns the calculation of a question without numbers about the amounts of the statement before it: "how much is that each" after
+/// "dinner came to 186.40, four of us".
+fn with_statement(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const MAX_WORDS: usize = 9;
+    let asked = Utterance::new(message);
+    let has = |known: &[&str]| asked.words().iter().any(|word| known.contains(&&*word.folded));
+    let asks = has(&["how", "what", "whats", "total", "cuanto", "each", "sum"]) && asked.words().len() <= MAX_WORDS;
+    let points =
+        has(&["that", "it", "each", "total", "altogether", "left", "apiece", "pay", "cada", "eso", "toca", "tocamos"]);
+    if !asks || !points || message.contains(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let last = earlier.iter().rev().find(|message| message.role == Role::User)?.plain_text();
+    let reply = earlier.iter().rev().find(|message| message.role == Role::Assistant)?.plain_text();
+    let is_noted = [NOTED, NOTED_IN_SPANISH].iter().any(|noted| reply.starts_with(noted));
+    (is_noted && !is_question(&last))
+        .then(|| arithmetic::complete(&format!("{}, {message}", last.trim_end_matches(['.', '!'])), &[]))
+        .flatten()
+}
+
+/// Returns the calculation that a message means.
+fn calculated(message: &str, earlier: &[ChatMessage]) -> Option<String> {
+    arithmetic::complete(message, earlier)
+        .or_else(|| continued(message, earlier))
+        .or_else(|| calculation::whole(message))
+}
+
+fn complete_written(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     if let Some(rest) = without_interjection(message) {
         let without_and = ["and ", "y "].iter().find_map(|and| rest.strip_prefix(and));
+        let plain = without_repetition(without_and.or_else(|| without_opening(rest)).unwrap_or(rest));
         return completed(rest, earlier)
-            .or_else(|| calculation::whole(without_repetition(without_and?)))
+            .or_else(|| calculation::whole(plain))
             .or_else(|| without_and.is_none().then(|| rest.to_owned()));
     }
     completed(message, earlier).or_else(|| completed(without_opening(message)?, earlier)).or_else(|| {
@@ -59,6 +98,11 @@ fn without_repetition(message: &str) -> &str {
         " cuánto son",
         " cuanto son",
         " whats that",
+        " then",
+        " pls",
+        " please",
+        " porfa",
+        " entonces",
         " what's that",
     ];
     endings.iter().find_map(|ending| message.strip_suffix(ending)).unwrap_or(message)
@@ -89,14 +133,16 @@ fn completed(message: &str, earlier: &[ChatMessage]) -> Option<String> {
         .or_else(|| lists::named(message, earlier))
         .or_else(|| time_there(message, earlier))
         .or_else(|| reworded(message, earlier));
-    if complete.is_some() {
-        return complete;
-    }
+    complete.or_else(|| continued(message, earlier))
+}
+
+/// Returns the calculation of an operation on the last result.
+fn continued(message: &str, earlier: &[ChatMessage]) -> Option<String> {
     let operation = operation(message).or_else(|| {
         let named = named_amount(message).filter(|_| follows_result(earlier))?;
         operation(&named)
     })?;
-    let expression = last_expression(earlier)?;
+    let expression = quoted_number(earlier).or_else(|| last_expression(earlier))?;
     Some(match operation {
         Operation::Share(percent) => format!("({expression})*{percent}/100"),
         Operation::Other(operation) => format!("({expression}) {operation}"),
@@ -262,6 +308,15 @@ const MAX_PLACE_WORDS: usize = 3;
 /// If more words than this precede a calculation, they are an explanation.
 const MAX_WORDS_BEFORE: usize = 4;
 
+/// Returns the only number that the last answer quoted: "quítale 80" after "980".
+fn quoted_number(earlier: &[ChatMessage]) -> Option<String> {
+    let reply = earlier.iter().rev().find(|message| message.role == Role::Assistant).map(ChatMessage::plain_text)?;
+    match &arithmetic::plain_numbers(&quoted_texts(&reply))[..] {
+        [only] => Some(only.clone()),
+        _ => None,
+    }
+}
+
 #[derive(Debug, PartialEq)]
 enum Operation {
     /// "20% of that".
@@ -361,8 +416,8 @@ fn operation(message: &str) -> Option<Operation> {
     let is_direct =
         matches!(word(at), "plus" | "minus" | "times" | "mas" | "menos") && number(&text, &utterance, at + 1).is_some();
     let operator = match word(at) {
-        "plus" | "add" | "mas" | "suma" | "sumale" | "sumaselo" | "anadelo" => "+",
-        "minus" | "less" | "subtract" | "menos" | "resta" | "restale" | "quitale" => "-",
+        "plus" | "add" | "mas" | "suma" | "sumale" | "sumaselo" | "sumado" | "anadelo" | "anadido" => "+",
+        "minus" | "less" | "subtract" | "menos" | "resta" | "restale" | "restado" | "quitale" => "-",
         "take" if matches!(word(at + 1), "off" | "away") => {
             at += 1;
             "-"

@@ -307,8 +307,18 @@ fn contents(list: &List) -> String {
 
 /// Returns a question about "it" with the name of the list: "what is on it now?" becomes "what is on my shopping list now?"
 pub(super) fn named(text: &str, earlier: &[ChatMessage]) -> Option<String> {
-    let name = lists(earlier).pop().map(|list| list.name).filter(|name| !name.is_empty())?;
+    let name = lists(earlier).pop()?.name;
     describe(text, earlier, Language::English)?;
+    // "Read me the list"
+    let utterance = Utterance::new(text);
+    let reads = (0..2).any(|at| matches!(utterance.word(at), "read" | "show" | "list" | "give" | "tell"));
+    if reads && utterance.words().last().is_some_and(|last| last.folded == "list") {
+        let name = if name.is_empty() { "the".to_owned() } else { format!("my {name}") };
+        return Some(format!("what is on {name} list?"));
+    }
+    if name.is_empty() {
+        return None;
+    }
     let at = text.find(" on it")?;
     Some(format!("{} on my {name} list{}", &text[..at], &text[at + " on it".len()..]))
 }

@@ -293,7 +293,9 @@ fn wanted(text: &str) -> Option<Wanted> {
         return is_order.then_some(Wanted::Neighbour { words: named, is_before });
     }
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
-    let says = words.windows(2).any(|pair| matches!(pair, ["i", "say" | "said" | "tell"]));
+    let says = words
+        .windows(2)
+        .any(|pair| matches!(pair, ["i", "say" | "said" | "tell" | "told" | "give" | "gave" | "mention"]));
     let is_origin = words.windows(2).any(|pair| matches!(pair, ["at", "first"] | ["the", "beginning"]))
         || words.last().is_some_and(|last| matches!(*last, "first" | "originally" | "initially"));
     if asks && says && is_origin && !has(&THINGS) && !has(&ITEMS) {
@@ -301,15 +303,17 @@ fn wanted(text: &str) -> Option<Wanted> {
     }
     // "Which is the third?", "what's the last one?"
     let is_bare = words.iter().all(|word| {
-        const WORDS: [&str; 24] = [
-            "which", "what", "whats", "is", "was", "the", "one", "and", "of", "them", "those", "on", "list", "my",
-            "in", "cual", "es", "era", "el", "la", "y", "de", "ellos", "ellas",
+        const WORDS: [&str; 36] = [
+            "did", "cost", "costs", "thing", "amount", "price", "figure", "quote", "number", "cuanto", "costaba",
+            "again", "which", "what", "whats", "is", "was", "the", "one", "and", "of", "them", "those", "on", "list",
+            "my", "in", "cual", "es", "era", "el", "la", "y", "de", "ellos", "ellas",
         ];
         ordinal(word, 1).is_some() || ITEMS.contains(word) || WORDS.contains(word)
     });
     if let Some(at) = words.iter().position(|word| ordinal(word, 1).is_some())
         && is_bare
-        && matches!(words[0], "which" | "what" | "whats" | "and" | "cual" | "y")
+        && (matches!(words[0], "which" | "what" | "whats" | "and" | "cual" | "y")
+            || matches!(words[0], "el" | "la" | "the") && text.trim_end().ends_with('?'))
     {
         return Some(Wanted::Nth { word: words[at].to_owned(), from_list: true });
     }
@@ -337,7 +341,7 @@ fn wanted(text: &str) -> Option<Wanted> {
 }
 
 /// Returns the items of a message that is a list: "milk, eggs and bread".
-fn items(text: &str) -> Vec<String> {
+pub(crate) fn items(text: &str) -> Vec<String> {
     let list = text.split_once(": ").map_or(text, |(_, list)| list).trim_end_matches(['.', '!']);
     let parts = list.split([',', ';', '\n']).flat_map(|part| part.split(" and "));
     let parts =

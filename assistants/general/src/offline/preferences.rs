@@ -7,8 +7,10 @@ use threadkeep::dialogue::time::find_times;
 use threadkeep::dialogue::{Intent, Outcome, Slot, Utterance, is_question};
 
 use super::erasure::{list_to_erase, topic_of};
+use super::quoting::origin;
 use super::{NOTED, NOTED_IN_SPANISH, text};
 use crate::erase_tools::FIND;
+use crate::evidence::heading::Heading;
 
 /// The maximum number of words in a preference's name. A longer text is not a preference.
 const MAX_PREFERENCE_NAME_WORDS: usize = 6;
@@ -158,8 +160,21 @@ pub(super) fn list_preferences() -> Intent {
     Intent::new("list_preferences")
         .example("What are my preferences?")
         .calls_with("list_preferences", |_| json!({}))
+        .then_calls("recall", |outcome| {
+            let listed = outcome.result("list_preferences");
+            let is_empty = listed["preferences"].as_object().is_some_and(serde_json::Map::is_empty);
+            is_empty.then(|| json!({"question": LIKING.join(" ")}))
+        })
         .says(|outcome| {
             let found = outcome.result("list_preferences");
+            let liked = liked(outcome);
+            if !liked.is_empty() {
+                let introduction = match outcome.language() {
+                    Language::English => "No preferences are saved. You told me this:",
+                    Language::Spanish => "No hay preferencias guardadas. Me contaste esto:",
+                };
+                return format!("{introduction}\n{}", liked.join("\n"));
+            }
             let lines = found["preferences"].as_object().into_iter().flatten();
             let lines: Vec<String> = lines.map(|(name, value)| format!("- {name}: {}", text(value))).collect();
             match (outcome.language(), lines.is_empty()) {
@@ -205,6 +220,43 @@ pub(super) fn forget_preference() -> Intent {
             }
         })
 }
+
+/// Verbs with which a user tells what they like.
+const LIKING: [&str; 14] = [
+    "like",
+    "love",
+    "hate",
+    "prefer",
+    "rather",
+    "enjoy",
+    "dislike",
+    "favourite",
+    "prefiero",
+    "gusta",
+    "gustan",
+    "encanta",
+    "odio",
+    "detesto",
+];
+
+/// Returns quotations of what the user told that they like.
+fn liked(outcome: &Outcome<'_>) -> Vec<String> {
+    let found = outcome.result("recall");
+    let messages = found["found"].as_array().into_iter().flatten();
+    let lines = messages.filter_map(|message| {
+        let (heading, said) = (text(&message["from"]), text(&message["text"]));
+        let utterance = Utterance::new(said.as_str());
+        let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&&*word.folded));
+        let is_own = has(&["i", "id", "im", "me", "we", "prefiero", "odio", "detesto"]) && has(&LIKING);
+        let is_by_user = Heading::parse(&heading).is_some_and(|heading| heading.is_by_user());
+        (is_own && is_by_user && !is_question(&said))
+            .then(|| format!("{} “{}”", origin(&heading, outcome.language(), true), said.trim()))
+    });
+    lines.take(MAX_LIKED).collect()
+}
+
+/// The maximum number of quoted messages about what the user likes.
+const MAX_LIKED: usize = 5;
 
 /// Returns the name of the user's preference that the text refers to.
 fn matching_preference(outcome: &Outcome<'_>, text: &str) -> Option<String> {

@@ -116,7 +116,9 @@ fn quotation(question: &Question, quotable: &QuotableText, language: Language) -
     let said_on = Heading::parse(&quotable.heading).filter(|_| question.wanted == WantedValue::Time);
     let day = said_on.and_then(|heading| named_day(&text, heading.day, language));
     let day = day.map(|day| format!(" ({day})")).unwrap_or_default();
-    format!("{} “{text}”{day} [{number}]", origin(&quotable.heading, language, is_list))
+    let meaning = Heading::parse(&quotable.heading).and_then(|heading| heading.meaning);
+    let meaning = meaning.map(|meaning| format!(" ({meaning})")).unwrap_or_default();
+    format!("{} “{text}”{day}{meaning} [{number}]", origin(&quotable.heading, language, is_list))
 }
 
 /// Returns the day that "yesterday" or "last week" means in a text of a day. `None` if the text names no such day, or several.

@@ -80,7 +80,7 @@ const NOUNS: [&str; 24] = [
 ];
 
 /// Returns the position to which an ordinal refers in a list of a length; `None` if the word is no ordinal.
-pub(super) fn ordinal(word: &str, length: usize) -> Option<usize> {
+pub(crate) fn ordinal(word: &str, length: usize) -> Option<usize> {
     const ORDINALS: [&[&str]; 10] = [
         &["first", "1st", "original", "beginning", "primer", "primero", "primera"],
         &["second", "2nd", "segundo", "segunda"],
@@ -150,7 +150,8 @@ pub(super) fn reference_at(words: &[&str], start: usize, length: usize) -> Optio
 }
 
 /// Words that a question for results may contain beside references and nouns.
-const QUESTION_WORDS: [&str; 69] = [
+const QUESTION_WORDS: [&str; 70] = [
+    "out",
     "here",
     "at",
     "pls",

@@ -16,6 +16,10 @@ pub(super) fn reworded(message: &str, earlier: &[ChatMessage]) -> Option<String>
         .or_else(|| question_after_introduction(message))
         .or_else(|| last_question_asked(message))
         .or_else(|| question_at_end(message))
+        .or_else(|| open_question(message))
+        .or_else(|| question_with_last_word(message))
+        .or_else(|| kept_value(message))
+        .or_else(|| read_back(message))
         .or_else(|| preference_corrected(message, earlier))
         .or_else(|| day_beside(message, earlier))
         .or_else(|| question_about_preference(message))
@@ -108,15 +112,24 @@ fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String
     const NAMING: [&[&str]; 4] = [&["id", "rather"], &["rather"], &["prefiero"], &["prefer"]];
     const ENDINGS: [&str; 9] = ["instead", "please", "pls", "then", "from", "now", "on", "after", "all"];
     const MAX_VALUE_WORDS: usize = 3;
-    let asked = earlier.iter().rposition(|message| message.role == Role::User)?;
+    let uses_that =
+        Utterance::new(message).words().windows(2).any(|pair| pair[0].folded == "use" && pair[1].folded == "that");
+    let mut asked =
+        earlier.iter().enumerate().rev().filter(|(_, message)| message.role == Role::User).map(|(at, _)| at);
+    // "Everyone says Bee, use that instead" names what it corrects.
+    let asked =
+        asked.nth(if uses_that { 1 } else { 0 }).or_else(|| earlier.iter().rposition(|it| it.role == Role::User))?;
     let call = earlier[asked..].iter().flat_map(ChatMessage::tool_calls).find(|call| call.name == "set_preference")?;
     let arguments: Value = call.arguments.read().ok()?;
     let name = arguments["name"].as_str()?;
     let utterance = Utterance::new(message);
     let count = utterance.words().len();
     let start = (0..count).take_while(|at| OPENINGS.contains(&utterance.word(*at))).count();
-    let is_verb = |verb: &&&[&str]| verb.iter().enumerate().all(|(at, word)| utterance.word(start + at) == *word);
     let is_name = matches!(name, "name" | "nombre");
+    // "… , use that instead"
+    let uses = (0..count).find(|at| matches!((utterance.word(*at), utterance.word(at + 1)), ("use", "that")));
+    let start = uses.filter(|_| is_name).unwrap_or(start);
+    let is_verb = |verb: &&&[&str]| verb.iter().enumerate().all(|(at, word)| utterance.word(start + at) == *word);
     let naming = || NAMING.iter().filter(|_| is_name).find(is_verb);
     let first = start + VERBS.iter().find(is_verb).or_else(naming)?.len();
     let last = (first..count).rfind(|at| !ENDINGS.contains(&utterance.word(*at)))?;
@@ -124,6 +137,16 @@ fn preference_corrected(message: &str, earlier: &[ChatMessage]) -> Option<String
     let last = (first..=last)
         .find(|at| matches!(utterance.word(*at), "than" | "over"))
         .map_or(last, |than| than.saturating_sub(1));
+    // "Everyone says Bee these days, use that instead"
+    let is_named_before = is_name && utterance.word(first) == "that" && first == last;
+    if is_named_before {
+        let names = utterance.words()[1..first]
+            .iter()
+            .filter(|word| message[word.span.clone()].starts_with(char::is_uppercase) && word.folded != "i");
+        let [only] = names.collect::<Vec<_>>()[..] else { return None };
+        let call = if name == "nombre" { "llámame" } else { "call me" };
+        return Some(format!("{call} {}", &message[only.span.clone()]));
+    }
     let is_short = last >= first && last - first < MAX_VALUE_WORDS && !is_question(message);
     let value = utterance.said(first..last + 1);
     let call = if name == "nombre" { "llámame" } else { "call me" };
@@ -152,7 +175,8 @@ fn last_question_asked(message: &str) -> Option<String> {
         .map(|word| word.folded.as_str())
         .filter(|word| !matches!(*word, "ok" | "so" | "and" | "hm" | "wait" | "sorry" | "just" | "again"))
         .collect();
-    let is_asked = matches!(words[..], ["what", "did", "i", "ask"] | ["what", "did", "i", "ask", "you"]);
+    let words: Vec<&str> = words.into_iter().filter(|word| !matches!(*word, "about" | "last" | "you")).collect();
+    let is_asked = matches!(words[..], ["what", "did", "i", "ask"] | ["what", "was", "i", "asking"]);
     is_asked.then(|| "what was the last question I asked you?".to_owned())
 }
 
@@ -167,6 +191,62 @@ fn question_at_end(message: &str) -> Option<String> {
     let subject = ["and ", "so ", "ok "].iter().find_map(|opening| subject.strip_prefix(opening)).unwrap_or(subject);
     let is_plain = asks && verb > 0 && !subject.contains([',', '.', ';']);
     is_plain.then(|| format!("{} {} {subject}?", utterance.word(last), utterance.word(verb)))
+}
+
+/// Returns the question in "so gate code is…", which leaves its answer open.
+fn open_question(message: &str) -> Option<String> {
+    let subject = message.trim_end().strip_suffix('…').or_else(|| message.trim_end().strip_suffix("..."))?;
+    let utterance = Utterance::new(subject);
+    let words = utterance.words();
+    let last = words.len().checked_sub(1)?;
+    let start = (0..last).take_while(|at| matches!(utterance.word(*at), "so" | "and" | "ok" | "then" | "y")).count();
+    let is_open = matches!(utterance.word(last), "is" | "are" | "was" | "es" | "son" | "era") && start < last;
+    let is_spanish = matches!(utterance.word(last), "es" | "son" | "era");
+    let asks = if is_spanish { "cuál" } else { "what" };
+    let named = &subject[words[start].span.start..words[last].span.start];
+    (is_open && last <= MAX_OPEN_WORDS).then(|| format!("{asks} {} {}?", utterance.word(last), named.trim()))
+}
+
+/// The maximum number of words in a question that leaves its answer open.
+const MAX_OPEN_WORDS: usize = 8;
+
+/// Returns the question in "invoices are still with who".
+fn question_with_last_word(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let count = utterance.words().len();
+    let asks = matches!(utterance.word(count.checked_sub(1)?), "who" | "what" | "where" | "when" | "which" | "whom");
+    let has = |known: &[&str]| utterance.words().iter().any(|word| known.contains(&&*word.folded));
+    let states = has(&["is", "are", "was", "were", "does", "did", "has"]);
+    let is_plain = !has(&["know", "sure", "idea", "forgot", "matter", "say", "guess", "wonder"]);
+    (asks && states && is_plain && (3..=MAX_OPEN_WORDS).contains(&count) && !is_question(message))
+        .then(|| format!("{}?", message.trim_end_matches(['.', '!', ' '])))
+}
+
+/// Returns the question in "what have you got down as my diet" and "what did you note for the budget?"
+fn kept_value(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let start = words.iter().take_while(|word| matches!(**word, "and" | "so" | "ok" | "hey")).count();
+    let asks = matches!(words.get(start..start + 3)?, ["what", "have" | "did" | "do", "you"]);
+    let keeps = matches!(
+        words.get(start + 3),
+        Some(&("got" | "have" | "noted" | "note" | "written" | "saved" | "stored" | "put" | "write" | "save"))
+    );
+    let down = start + 4 + usize::from(words.get(start + 4) == Some(&"down"));
+    let is_introduced = matches!(words.get(down), Some(&("as" | "for" | "under")));
+    let subject = utterance.words().get(down + 1).filter(|_| asks && keeps && is_introduced)?;
+    Some(format!("what is {}", &message[subject.span.start..]))
+}
+
+/// Returns the question in "read my note back to me word for word".
+fn read_back(message: &str) -> Option<String> {
+    let utterance = Utterance::new(message);
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let start = words.iter().take_while(|word| matches!(**word, "please" | "can" | "you" | "could" | "now")).count();
+    let reads = matches!(words.get(start), Some(&("read" | "repeat" | "say" | "play")));
+    let back = words.iter().position(|word| *word == "back").filter(|back| reads && *back <= start + 4)?;
+    let named = words[start + 1..back].iter().any(|word| matches!(*word, "note" | "message" | "that" | "it"));
+    named.then(|| "what was the last thing I said?".to_owned())
 }
 
 /// Returns the question for the user's name in "so how will you call me from now on".
@@ -402,6 +482,11 @@ mod tests {
             ("the number of Anna from the nursery", "what is the number of Anna from the nursery"),
             ("my usual coffee is what?", "what is my usual coffee?"),
             ("new chat, quick one: when does the pass run out", "when does the pass run out"),
+            ("so gate code is…", "what is gate code?"),
+            ("invoices are still with who", "invoices are still with who?"),
+            ("what have you got down as my diet", "what is my diet"),
+            ("read my note back to me word for word", "what was the last thing I said?"),
+            ("what did i just ask you about", "what was the last question I asked you?"),
             ("ok so what did i just ask you", "what was the last question I asked you?"),
             ("forget where the wedding is", "forget what I said about the wedding"),
             ("so how are you going to call me from now on", "what is my name?"),
@@ -427,6 +512,10 @@ mod tests {
         );
         assert_eq!(reworded("hm actually id rather Sunny than Sam", "name").as_deref(), Some("call me Sunny"));
         assert_eq!(reworded("mejor no, prefiero Enrique", "nombre").as_deref(), Some("llámame Enrique"));
+        assert_eq!(
+            reworded("hmm everyone says Bee these days, use that instead", "name").as_deref(),
+            Some("call me Bee")
+        );
         assert_eq!(reworded("actually the train was late", "name"), None);
         assert_eq!(preference_corrected("make it Bee", &[ChatMessage::text(Role::User, "the party is at six")]), None);
     }

@@ -1,7 +1,7 @@
 //! Messages that report a change without saying what has changed.
 
 use threadkeep::agent::{Excerpt, Failure, SourceQuery};
-use threadkeep::core::text::content_terms;
+use threadkeep::core::text::{content_terms, indexed_terms};
 use threadkeep::dialogue::time::{Period, find_times};
 use threadkeep::dialogue::{Utterance, is_question};
 use threadkeep::{Message, Role, Source, ThreadId};
@@ -42,9 +42,25 @@ pub(super) async fn add_bare_changes(
         let statements: Vec<(&Message, String)> =
             messages.iter().filter(is_by_user).map(|message| (message, message.plain_text().into_owned())).collect();
         for (at, (message, text)) in statements.iter().enumerate() {
-            let (Some(kind), true) = (value_kind(text), is_bare_change(text) && !refers_back(text)) else { continue };
+            let Some(kind) = value_kind(text) else { continue };
+            // A message that refers back is linked when it is found; "no wait, 13 November" has no word by which it is found.
+            let is_found = excerpts.iter().any(|excerpt| excerpt.source.id == Source::of_message(thread, message).id);
+            let is_bare = is_bare_change(text) && !(refers_back(text) && is_found);
+            let named: Vec<String> = if is_bare { Vec::new() } else { named_subject(text) };
+            if !is_bare && named.is_empty() {
+                continue;
+            }
+            // "Deadline moved to 13 November" changes the newest statement with a deadline.
+            let has_subject = |older: &str| {
+                let terms = indexed_terms(older);
+                named.iter().all(|stem| terms.contains(stem))
+            };
+            let has_kind = |older: &str| match (kind, is_bare) {
+                (ValueKind::Time, false) => names_date(older) || value_kind(older) == Some(kind),
+                _ => value_kind(older) == Some(kind),
+            };
             let is_changed = |(_, older): &&(&Message, String)| {
-                value_kind(older) == Some(kind) && !is_question(older) && !is_bare_change(older)
+                has_kind(older) && !is_question(older) && !is_bare_change(older) && has_subject(older)
             };
             let Some(mut change) = Excerpt::of_message(thread, message) else { continue };
             // A report such as "final: 26 September" changes a date; "no, 26 September" directly corrects what was said last.
@@ -55,14 +71,14 @@ pub(super) async fn add_bare_changes(
             // If there is no such statement, the message changes what the assistant quoted last.
             let ids: Vec<String> = match older {
                 Some((older, _)) => vec![Source::of_message(thread, older).id],
+                None if !is_bare => continue,
                 None => last_quotation_before(message.seq)
                     .into_iter()
                     .flat_map(|answer| &answer.content.sources)
                     .map(|it| it.id.clone())
                     .collect(),
             };
-            let is_older =
-                |excerpt: &Excerpt| ids.contains(&excerpt.source.id) && value_kind(&excerpt.text) == Some(kind);
+            let is_older = |excerpt: &Excerpt| ids.contains(&excerpt.source.id) && has_kind(&excerpt.text);
             let Some(position) = excerpts.iter().position(is_older) else { continue };
             let older_text = &excerpts[position].text;
             let older_text: String = older_text.chars().take(MAX_REFERENCE).collect();
@@ -132,6 +148,40 @@ fn is_bare_change(text: &str) -> bool {
         && !is_question(text)
         && (0..words.len()).all(is_uninformative)
 }
+
+/// Returns the stems of the words that name what a short message changes: "deadline" in "deadline moved to 13 November btw, phew". Returns
+/// nothing if the message reports no change or says more.
+fn named_subject(text: &str) -> Vec<String> {
+    let utterance = Utterance::new(text);
+    let times: Vec<_> = find_times(&utterance).into_iter().map(|found| found.words).collect();
+    let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
+    let is_change = |word: &str| CHANGES.contains(&word);
+    let is_known = |at: usize| {
+        times.iter().any(|range| range.contains(&at))
+            || words[at].contains(|c: char| c.is_ascii_digit())
+            || is_change(words[at])
+            || CORRECTIONS.contains(&words[at])
+            || INTERJECTIONS.contains(&words[at])
+            || content_terms(words[at]).is_empty()
+    };
+    let Some(change) = words.iter().position(|word| is_change(word)).filter(|_| !is_question(text)) else {
+        return Vec::new();
+    };
+    let named: Vec<usize> = (0..words.len()).filter(|at| !is_known(*at)).collect();
+    let is_subject = (1..=MAX_SUBJECT_WORDS).contains(&named.len()) && named.iter().all(|at| *at < change);
+    if !is_subject {
+        return Vec::new();
+    }
+    named.into_iter().filter_map(|at| content_terms(words[at]).into_iter().next()?.1.into_iter().next()).collect()
+}
+
+/// The maximum number of words that name what a message changes.
+const MAX_SUBJECT_WORDS: usize = 2;
+/// Interjections of the chat.
+const INTERJECTIONS: [&str; 18] = [
+    "btw", "phew", "ugh", "lol", "haha", "damn", "argh", "oh", "well", "fyi", "anyway", "thanks", "ok", "hey", "phew",
+    "yay", "sadly", "luckily",
+];
 
 /// Words that begin a correction of the value that was said last.
 const CORRECTIONS: [&str; 13] = [

@@ -167,7 +167,8 @@ pub(super) fn refers_back(text: &str) -> bool {
     let words = &words[interjections..];
     let starts = |start: &&str| words.starts_with(&start.split(' ').collect::<Vec<_>>());
     // "Remember that my seat …" contains no pronoun.
-    words.first() == Some(&"that")
+    // "Es el 30 de enero" has no subject.
+    matches!(words.first(), Some(&("that" | "es" | "son" | "era" | "eran")))
         || refers_to_person(text)
         || rejected_value(text).is_some()
         || words.last() == Some(&"instead")

@@ -150,6 +150,18 @@ async fn dialogues_of_the_twenty_first_set_pass() {
     check(&Set { text: include_str!("sets/set-21.json"), min_percent: 96 }).await;
 }
 
+/// 154 of 195 turns passed in the first run.
+#[tokio::test]
+async fn dialogues_of_the_twenty_second_set_pass() {
+    check(&Set { text: include_str!("sets/set-22.json"), min_percent: 99 }).await;
+}
+
+/// 156 of 193 turns passed in the first run. One turn forbids any number of three digits in a reply that quotes a message with its date.
+#[tokio::test]
+async fn dialogues_of_the_twenty_third_set_pass() {
+    check(&Set { text: include_str!("sets/set-23.json"), min_percent: 95 }).await;
+}
+
 /// Prints the report for the set in `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

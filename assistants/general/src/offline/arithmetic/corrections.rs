@@ -127,6 +127,11 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
         Some(format!("{}{number}", &calculation[..=at]))
     };
     if words[start] == "of" && words.len() == start + 2 && has_opening {
+        // "What percentage of 640 is 96?", "and of 800?"
+        if let Some((part, _)) = calculation.strip_suffix("*100").and_then(|share| share.split_once('/')) {
+            part.parse::<f64>().ok()?;
+            return Some(format!("{part}/{}*100", number(start + 1)?));
+        }
         let (share, _) = calculation.rsplit_once("/100*")?;
         return Some(format!(
             "{share}/100*{}{}",
@@ -158,8 +163,8 @@ pub(super) fn corrected(text: &str, earlier: &[ChatMessage], known: &[Calculatio
 /// Returns the calculation with another count or another result: "sorry, only five of us are paying", "no, 8 chairs", "no, I meant the
 /// first one".
 fn with_other_part(words: &[&str], calculation: &str, known: &[Calculation]) -> Option<String> {
-    const OPENINGS: [&str; 12] =
-        ["no", "sorry", "oops", "wait", "actually", "only", "just", "i", "meant", "mean", "its", "make"];
+    const OPENINGS: [&str; 13] =
+        ["no", "sorry", "oops", "wait", "actually", "only", "just", "i", "meant", "mean", "its", "it", "make"];
     const PEOPLE: [&str; 7] = ["of", "people", "persons", "guests", "friends", "personas", "are"];
     if !matches!(words.first(), Some(&("no" | "sorry" | "oops" | "wait" | "actually"))) {
         return None;

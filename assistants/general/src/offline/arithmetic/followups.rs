@@ -9,12 +9,18 @@ use super::corrections::last_expression;
 use super::numbers::{PRONOUNS, is_number, plain_numbers, spelled, tokens};
 
 /// Words of reductions and of additions.
-const LESS: [&str; 8] = ["off", "discount", "reduction", "cheaper", "less", "descuento", "rebaja", "menos"];
-const MORE: [&str; 10] = ["tip", "vat", "tax", "service", "surcharge", "propina", "iva", "recargo", "extra", "more"];
+pub(super) const LESS: [&str; 8] = ["off", "discount", "reduction", "cheaper", "less", "descuento", "rebaja", "menos"];
+pub(super) const MORE: [&str; 10] =
+    ["tip", "vat", "tax", "service", "surcharge", "propina", "iva", "recargo", "extra", "more"];
 
 /// Returns an amount with a share taken off or added: "with 20% off", "and each with a 10% tip on top?"
 pub(super) fn with_share(tokens: &[String], amount: &str, earlier: &[ChatMessage]) -> Option<String> {
-    const AROUND: [&str; 22] = [
+    const AROUND: [&str; 27] = [
+        "same",
+        "but",
+        "per",
+        "person",
+        "hm",
         "with",
         "after",
         "including",
@@ -112,9 +118,10 @@ pub(super) fn same_for(text: &str, earlier: &[ChatMessage]) -> Option<String> {
 /// Returns the last calculation for another number of people, from the calculation that divided by their number: "what if there are 6 of us
 /// instead, tip still in" after a share of the bill and the tip on it.
 pub(super) fn other_count(text: &str, known: &[Calculation]) -> Option<String> {
-    const WORDS: [&str; 22] = [
-        "if", "theres", "there", "are", "were", "of", "us", "them", "people", "instead", "still", "in", "included",
-        "same", "tip", "but", "we", "with", "on", "top", "propina", "si",
+    const WORDS: [&str; 31] = [
+        "keep", "only", "just", "paying", "pay", "now", "tipping", "after", "all", "if", "theres", "there", "are",
+        "were", "of", "us", "them", "people", "instead", "still", "in", "included", "same", "tip", "but", "we", "with",
+        "on", "top", "propina", "si",
     ];
     let all = tokens(text);
     let words: Vec<&str> =
@@ -125,10 +132,18 @@ pub(super) fn other_count(text: &str, known: &[Calculation]) -> Option<String> {
     let [count] = &counts[..] else { return None };
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));
     let is_all = words.iter().all(|word| WORDS.contains(word) || PRONOUNS.contains(word) || number(word).is_some());
-    let supposes = has(&["if", "si"]) && has(&["us", "people", "them"]) && has(&["instead", "still", "same"]);
+    let supposes = has(&["if", "si", "only", "just", "now"])
+        && has(&["us", "people", "them"])
+        && has(&["instead", "still", "same", "keep", "paying"]);
     let [.., shared, last] = known else { return None };
     let (whole, divisor) = shared.expression.rsplit_once('/')?;
-    let operation = last.expression.strip_prefix(&shared.result).filter(|_| supposes && is_all)?;
+    // The last calculation continues the result, or repeats its expression.
+    let repeated = last.expression.strip_prefix(&format!("({})", shared.expression));
+    let operation =
+        last.expression.strip_prefix(&shared.result).or(repeated.map(str::trim)).filter(|_| supposes && is_all)?;
+    if let (Some(_), true) = (repeated, divisor.parse::<f64>().is_ok()) {
+        return Some(format!("({whole}/{count}) {operation}"));
+    }
     let is_plain = divisor.parse::<f64>().is_ok() && operation.starts_with('*');
     is_plain.then(|| format!("{whole}/{count}{operation}"))
 }
@@ -191,5 +206,8 @@ mod tests {
         let other = |text: &str| other_count(text, &known);
         assert_eq!(other("what if theres 6 of us instead, tip still in").as_deref(), Some("86.40/6*(1+10/100)"));
         assert_eq!(other("what if there are 6 of us, without the tip"), None);
+        let known = [step("86.40/4", "21.6"), step("(86.40/4) + 10%", "23.76")];
+        let expected = Some("(86.40/3) + 10%");
+        assert_eq!(other_count("keep the tip but only 3 of us are paying", &known).as_deref(), expected);
     }
 }

@@ -176,7 +176,7 @@ fn operand(items: &[Item]) -> Option<String> {
     };
     let (first, rest) = items.split_first()?;
     let of = |rest: &[Item]| {
-        let skipped = rest.iter().take_while(|item| item.is(&["of", "de", "the", "on"])).count();
+        let skipped = rest.iter().take_while(|item| item.is(&["of", "de", "del", "the", "on"])).count();
         operand(&rest[skipped..])
     };
     if let Item::Number(number) = first {

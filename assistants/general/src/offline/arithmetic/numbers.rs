@@ -57,6 +57,8 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
             && piece.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
         if is_number {
             tokens.push(number(piece));
+        } else if let Some((amount, unit)) = with_unit(piece) {
+            tokens.extend([number(amount), unit.to_owned()]);
         } else {
             tokens.extend(Utterance::new(piece).words().iter().map(|word| word.folded.clone()));
             tokens.extend(matches!(piece, "+" | "-" | "*" | "/" | "×" | "÷").then(|| piece.to_owned()));
@@ -65,6 +67,14 @@ pub(super) fn tokens(text: &str) -> Vec<String> {
         tokens.extend(ends_with_comma.then(|| ",".to_owned()));
     }
     tokens
+}
+
+/// Splits "7.5h" into the amount and its unit.
+fn with_unit(piece: &str) -> Option<(&str, &str)> {
+    const UNITS: [&str; 12] = ["h", "hrs", "km", "kg", "g", "m", "cm", "l", "ml", "min", "mins", "eur"];
+    let at = piece.find(|c: char| !(c.is_ascii_digit() || matches!(c, '.' | ','))).filter(|at| *at > 0)?;
+    let (amount, unit) = piece.split_at(at);
+    UNITS.contains(&unit).then_some((amount, unit))
 }
 
 pub(super) fn is_number(token: &str) -> bool {
@@ -232,7 +242,7 @@ impl Numbers<'_> {
 }
 
 /// Returns the numbers of a text that are neither percentages, times, nor days of a month.
-pub(super) fn plain_numbers(text: &str) -> Vec<String> {
+pub(in super::super) fn plain_numbers(text: &str) -> Vec<String> {
     const MONTHS: [&str; 12] = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
     let tokens = tokens(text);
     let is_plain = |at: &usize| {

@@ -68,6 +68,12 @@ const ASKING: [&str; 41] = [
     "both",
 ];
 
+/// Returns the rates of a text, each as its amount and the unit to which it refers.
+pub(super) fn rates(text: &str) -> Vec<(String, String)> {
+    let (found, _) = quantities(&tokens(&pricing::with_currencies(text)));
+    found.into_iter().filter_map(|quantity| Some((quantity.value, quantity.per?))).collect()
+}
+
 /// A number with its unit: "31 litres", or a rate: "7.5 hours a day".
 #[derive(Clone, Debug, PartialEq)]
 struct Quantity {
@@ -79,7 +85,7 @@ struct Quantity {
 }
 
 /// Returns a unit in the singular and in English.
-fn unit_of(word: &str) -> String {
+pub(super) fn unit_of(word: &str) -> String {
     match word {
         "daily" | "dia" | "dias" => "day".to_owned(),
         "weekly" | "semana" | "semanas" | "semanal" => "week".to_owned(),
@@ -98,7 +104,7 @@ fn is_adverb(word: &str) -> bool {
 }
 
 /// Returns how many of the smaller units the larger one has, if that number is always the same: a year has 12 months.
-fn factor(larger: &str, smaller: &str) -> Option<u32> {
+pub(super) fn factor(larger: &str, smaller: &str) -> Option<u32> {
     match (larger, smaller) {
         _ if larger == smaller => Some(1),
         ("year", "month") => Some(12),
@@ -163,7 +169,7 @@ fn quantities(tokens: &[String]) -> (Vec<Quantity>, Option<String>) {
     (found, period)
 }
 
-fn is_period(word: &str) -> bool {
+pub(super) fn is_period(word: &str) -> bool {
     matches!(&*unit_of(word), "day" | "week" | "month" | "quarter" | "year" | "hour" | "night" | "minute")
 }
 

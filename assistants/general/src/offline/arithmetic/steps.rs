@@ -15,11 +15,12 @@ const WITHOUT: [&str; 8] = ["without", "no", "before", "excluding", "excl", "exc
 /// Names of results.
 const NAMES: [&str; 9] = ["total", "sum", "result", "amount", "price", "figure", "bill", "cost", "answer"];
 /// Words that say nothing about which result is meant.
-const FILLERS: [&str; 58] = [
-    "what", "whats", "was", "were", "is", "it", "that", "the", "a", "an", "did", "do", "does", "how", "much", "again",
-    "i", "we", "you", "get", "got", "have", "had", "pay", "come", "came", "to", "please", "pls", "and", "so", "then",
-    "each", "of", "us", "only", "just", "in", "for", "remind", "me", "your", "my", "our", "be", "there", "costs",
-    "taking", "take", "adding", "added", "off", "on", "top", "them", "ok", "all", ",",
+const FILLERS: [&str; 64] = [
+    "wait", "hm", "oh", "sorry", "hang", "out", "what", "whats", "was", "were", "is", "it", "that", "the", "a", "an",
+    "did", "do", "does", "how", "much", "again", "i", "we", "you", "get", "got", "have", "had", "pay", "come", "came",
+    "to", "please", "pls", "and", "so", "then", "each", "of", "us", "only", "just", "in", "for", "remind", "me",
+    "your", "my", "our", "be", "there", "costs", "taking", "take", "adding", "added", "off", "on", "top", "them", "ok",
+    "all", ",",
 ];
 
 /// What the message that asked for a result contains, and what it does not.
@@ -131,7 +132,12 @@ pub(in super::super) fn before_step<'a>(verbs: &[&str], known: &'a [Calculation]
 pub(in super::super) fn recalled(text: &str, known: &[Calculation], language: Language) -> Option<String> {
     let tokens = tokens(&text.to_lowercase().replace("w/o", "without"));
     let has = |known: &[&str]| tokens.iter().any(|token| known.contains(&token.as_str()));
-    let asks = tokens.iter().find(|token| !matches!(&***token, "and" | "so" | "ok" | "then" | "but"));
+    let asks = tokens.iter().find(|token| {
+        !matches!(
+            &***token,
+            "and" | "so" | "ok" | "then" | "but" | "wait" | "sorry" | "oh" | "hm" | "hang" | "on" | ","
+        )
+    });
     let asks = asks.is_some_and(|first| matches!(&**first, "what" | "whats" | "how" | "remind"));
     let is_past = has(&["was", "were", "did", "had", "again", "before"]);
     if !asks || !is_past || tokens.len() > MAX_WORDS || known.is_empty() {

@@ -129,11 +129,29 @@ pub(super) fn requested(message: &str) -> Option<String> {
         verb if ERASING.contains(&verb) => start + 1,
         _ => return None,
     };
+    // "Forget Dana's ring size"
+    let names_thing = start == 0
+        && matches!(utterance.word(0), "forget" | "erase" | "delete")
+        && words.get(object).is_some_and(|first| {
+            let article = message[..first.span.start].trim_end().ends_with(['\'', '’']);
+            let possessive = message[first.span.start..].split_whitespace().next().unwrap_or_default();
+            !article && (possessive.ends_with("'s") || possessive.ends_with("’s") || is_possessive(&first.folded))
+        });
+    if names_thing && words.len() > object + 1 {
+        return Some(format!("forget what I said about {}", &message[words[object].span.start..]));
+    }
     // The verbs that "forget" does not already begin, and openings that would be taken for a condition
     let is_reworded = start > 0 || !matches!(utterance.word(0), "forget" | "erase" | "delete" | "remove");
     let rest = &message[words.get(object).filter(|_| is_reworded && covers_words(object))?.span.start..];
     let is_spanish = matches!(utterance.word(object), "todo");
     Some(format!("{} {rest}", if is_spanish { "olvida" } else { "forget" }))
+}
+
+/// Whether a word may be the possessive of a name, written without its apostrophe: "danas".
+fn is_possessive(word: &str) -> bool {
+    const OTHERS: [&str; 12] =
+        ["this", "its", "his", "yes", "lists", "messages", "notes", "preferences", "things", "always", "units", "his"];
+    word.len() > 3 && word.ends_with('s') && !word.ends_with("ss") && !OTHERS.contains(&word)
 }
 
 #[cfg(test)]
@@ -169,6 +187,9 @@ mod tests {
         for (message, expected) in [
             ("right, wipe everything you know about me", Some("forget everything you know about me")),
             ("get rid of what I said about Ana", Some("forget what I said about Ana")),
+            ("forget danas ring size pls", Some("forget what I said about danas ring size pls")),
+            ("forget Dana's ring size", Some("forget what I said about Dana's ring size")),
+            ("forget the table", None),
             ("wipe the table", None),
             ("wipe all the crumbs off for me", None),
             ("clear all the plates", None),

@@ -47,11 +47,11 @@ pub(crate) fn answers(question: &Question, candidates: &[Candidate<'_>]) -> Vec<
         // The source selected these messages by their time; they are in chronological order.
         return usable.into_iter().take(MAX_MESSAGES_AT_TIME).collect();
     }
-    let tells_of_day =
+    let is_about_day =
         |index: &usize| Heading::parse(candidates[*index].heading).is_some_and(|heading| heading.about.is_some());
-    if question.asks_for_events() && usable.iter().any(tells_of_day) {
-        let told = usable.iter().copied().filter(tells_of_day).take(MAX_MESSAGES_AT_TIME).collect();
-        return with_changes(candidates, &usable, told);
+    if question.asks_for_events() && usable.iter().any(is_about_day) {
+        let of_day = usable.iter().copied().filter(is_about_day).take(MAX_MESSAGES_AT_TIME).collect();
+        return with_changes(candidates, &usable, of_day);
     }
     let terms: Vec<Terms> = usable.iter().map(|index| terms_of(&candidates[*index])).collect();
     let has_content = |word: &QuestionWord| !word.is_light;
@@ -135,7 +135,7 @@ fn score(
                 + EARLIER_WORD_WEIGHT * matches.weigh(&question.earlier_topic, at)
                 + matches.weigh(&question.time_words, at);
             let has_value = match question.wanted {
-                // "When did I tell you that?" asks for the day of the message.
+                // "When did I say that?" asks for the day of the message.
                 WantedValue::Time => terms.has_time() || question.asks_what_was_said,
                 WantedValue::Number => terms.has_number(),
                 WantedValue::Any => true,

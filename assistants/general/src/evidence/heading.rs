@@ -24,7 +24,7 @@ pub(crate) struct Heading<'a> {
     pub(crate) speaker: &'a str,
     /// The day of the message, such as `2026-05-09`.
     pub(crate) day: &'a str,
-    /// The day that the question asks about and the excerpt tells of, such as `2026-05-10`.
+    /// The day that the question asks about and the excerpt is about, such as `2026-05-10`.
     pub(crate) about: Option<&'a str>,
     /// What the excerpt's words mean, such as the result that "that number" means.
     pub(crate) meaning: Option<&'a str>,
@@ -73,7 +73,7 @@ pub(crate) fn with_reference(heading: &str, text: &str) -> String {
     format!("{heading}{AFTER}{}”", normalized(text))
 }
 
-/// Adds to a heading the day that the question asks about and the excerpt tells of.
+/// Adds to a heading the day that the question asks about and the excerpt is about.
 pub(crate) fn with_day(heading: &str, day: &str) -> String {
     inserted(heading, &format!("{ABOUT}{day}"))
 }
@@ -83,7 +83,7 @@ pub(crate) fn with_meaning(heading: &str, meaning: &str) -> String {
     inserted(heading, &format!("{MEANING}{}”", normalized(meaning)))
 }
 
-/// Inserts a part into a heading after the day of the message and the day that the excerpt tells of.
+/// Inserts a part into a heading after the day of the message and the day that the excerpt is about.
 fn inserted(heading: &str, part: &str) -> String {
     let Some(parsed) = Heading::parse(heading) else { return heading.to_owned() };
     let mut at = SAID_BY.len() + parsed.speaker.len() + ON.len() + DATE_LENGTH;

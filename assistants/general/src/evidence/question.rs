@@ -123,7 +123,7 @@ pub(crate) struct Question {
     pub(crate) asks_for_name: bool,
     /// Whether the question asks what was true in the past: "what was it last week".
     pub(crate) asks_past: bool,
-    /// Whether the question asks how long ago something was, or how long it is until then.
+    /// Whether the question asks how long ago something was, or how far ahead it is.
     pub(crate) asks_distance: bool,
     /// The first time expression. If the question asks what was said, it selects messages by the time at which they were sent.
     pub(crate) time: Option<TimeExpression>,
@@ -208,7 +208,7 @@ const EVENTS: [&str; 14] = [
     "hice",
 ];
 
-/// Whether a question asks how long ago something was, or how long it is until then: "how many days ago", "hace cuánto".
+/// Whether a question asks how long ago something was, or how far ahead it is: "how many days ago", "hace cuánto".
 fn asks_distance(question: &Utterance) -> bool {
     let words: Vec<&str> = question.words().iter().map(|word| word.folded.as_str()).collect();
     let has = |known: &[&str]| words.iter().any(|word| known.contains(word));

@@ -221,7 +221,7 @@ pub(super) fn forget_preference() -> Intent {
         })
 }
 
-/// Verbs with which a user tells what they like.
+/// Verbs with which users say what they like.
 const LIKING: [&str; 14] = [
     "like",
     "love",
@@ -239,7 +239,7 @@ const LIKING: [&str; 14] = [
     "detesto",
 ];
 
-/// Returns quotations of what the user told that they like.
+/// Returns quotations of what the user said about their likes.
 fn liked(outcome: &Outcome<'_>) -> Vec<String> {
     let found = outcome.result("recall");
     let messages = found["found"].as_array().into_iter().flatten();

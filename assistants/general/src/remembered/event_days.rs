@@ -1,4 +1,4 @@
-//! The days that statements tell of: "yesterday I planted the beans" tells of the day before it was said.
+//! The days that statements are about: "yesterday I planted the beans" is about the day before it was said.
 
 use jiff::tz::TimeZone;
 use jiff::{Span, Zoned};
@@ -34,7 +34,7 @@ impl Days {
     }
 }
 
-/// If the question names a day, keeps only the messages that tell of that day: "what did I sow on 6 April?", "how far did I run yesterday?"
+/// If the question names a day, keeps only the messages that are about that day: "what did I sow on 6 April?", "how far did I run yesterday?"
 pub(super) fn retain_on_day(excerpts: &mut Vec<Excerpt>, question: &Question, now: Timestamp) {
     let Some(time) = question.time.filter(|_| !question.asks_what_was_said) else { return };
     let Some(asked) = asked_days(time, now) else { return };
@@ -46,12 +46,12 @@ pub(super) fn retain_on_day(excerpts: &mut Vec<Excerpt>, question: &Question, no
     }
     let is_on_day = |excerpt: &Excerpt| {
         let Some(said_at) = said_at(excerpt) else { return false };
-        let told = days_of(&excerpt.text, said_at);
+        let named = days_of(&excerpt.text, said_at);
         let terms = indexed_terms(&excerpt.text);
         let mentions_day =
             !is_relative && question.time_words.iter().all(|stems| stems.iter().any(|stem| terms.contains(stem)));
-        let is_told = told.iter().any(|days| days.overlap(asked));
-        mentions_day || is_told || asks_past && told.is_empty() && (asked.start..asked.end).contains(&said_at)
+        let is_named = named.iter().any(|days| days.overlap(asked));
+        mentions_day || is_named || asks_past && named.is_empty() && (asked.start..asked.end).contains(&said_at)
     };
     let is_answer = |excerpt: &Excerpt| {
         let terms = Terms::new(&excerpt.text);
@@ -64,7 +64,7 @@ pub(super) fn retain_on_day(excerpts: &mut Vec<Excerpt>, question: &Question, no
     }
 }
 
-/// Finds the messages that tell of the day that a question asks about: "what have I got on today?"
+/// Finds the messages that are about the day that a question asks about: "what have I got on today?"
 pub(super) async fn find_events(source_query: &SourceQuery<'_>, question: &Question) -> Result<Vec<Excerpt>, Failure> {
     let now = source_query.memory.now();
     let Some(asked) = question.time.and_then(|time| asked_days(time, now)) else { return Ok(Vec::new()) };
@@ -77,9 +77,9 @@ pub(super) async fn find_events(source_query: &SourceQuery<'_>, question: &Quest
             let text = message.plain_text().into_owned();
             let is_statement =
                 message.content.role == Role::User && !is_question(&text) && !statements(&text).is_empty();
-            let told = days_of(&text, message.created_at);
-            let happened = is_past && told.is_empty() && (asked.start..asked.end).contains(&message.created_at);
-            if !is_statement || !(happened || told.iter().any(|days| days.overlap(asked))) {
+            let named = days_of(&text, message.created_at);
+            let happened = is_past && named.is_empty() && (asked.start..asked.end).contains(&message.created_at);
+            if !is_statement || !(happened || named.iter().any(|days| days.overlap(asked))) {
                 continue;
             }
             if let Some(mut excerpt) = Excerpt::of_message(thread, &message) {
@@ -93,7 +93,7 @@ pub(super) async fn find_events(source_query: &SourceQuery<'_>, question: &Quest
     Ok(found.into_iter().skip(first).map(|(_, excerpt)| excerpt).collect())
 }
 
-/// Adds to each heading how long ago the day is that its message tells of, if the question asks for that: "how many days ago was that?"
+/// Adds to each heading how long ago the day is that its message is about, if the question asks for that: "how many days ago was that?"
 pub(super) fn add_distances(excerpts: &mut [Excerpt], question: &Question, query: &str, now: Timestamp) {
     if !question.asks_distance {
         return;
@@ -101,13 +101,13 @@ pub(super) fn add_distances(excerpts: &mut [Excerpt], question: &Question, query
     let is_spanish = Language::of(query) == Some(Language::Spanish);
     for excerpt in excerpts {
         let Some(said_at) = said_at(excerpt) else { continue };
-        let told = match &days_of(&excerpt.text, said_at)[..] {
+        let named = match &days_of(&excerpt.text, said_at)[..] {
             [only] => only.start,
             [] => said_at,
             _ => continue,
         };
-        let (Some(told), Some(today)) = (zoned(told), zoned(now)) else { continue };
-        let days = (today.date() - told.date()).get_days();
+        let (Some(named), Some(today)) = (zoned(named), zoned(now)) else { continue };
+        let days = (today.date() - named.date()).get_days();
         let meaning = match (is_spanish, days) {
             (false, 0) => "today".to_owned(),
             (false, 1) => "1 day ago".to_owned(),
@@ -147,7 +147,7 @@ fn days_of(text: &str, said_at: Timestamp) -> Vec<Days> {
     });
     let days = |time: TimeExpression, direction: Direction| -> Option<Days> {
         let (Some(start), Some(end)) = time.span(&now, direction)? else { return None };
-        // A time of a day is told of as that day.
+        // A time of a day is named of as that day.
         let start = start.start_of_day().ok()?;
         let end = if end.checked_sub(Span::new().hours(20)).ok()? < start {
             start.checked_add(Span::new().days(1)).ok()?
@@ -182,7 +182,7 @@ fn names_day(period: Option<Period>) -> bool {
     ) || matches!(period, Some(Period::RelativeMinutes(minutes)) if minutes.abs() >= MINUTES_OF_DAY)
 }
 
-/// "Two weeks ago" tells of a day, "20 minutes ago" of a time.
+/// "Two weeks ago" is about a day, "20 minutes ago" of a time.
 const MINUTES_OF_DAY: i32 = 24 * 60;
 
 fn zoned(at: Timestamp) -> Option<Zoned> {
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statements_tell_of_days() {
+    fn statements_are_about_days() {
         let said_at: Timestamp = "2026-05-06T10:00:00Z".parse().unwrap();
         let days = |text: &str| days_of(text, said_at).into_iter().map(Days::first_day).collect::<Vec<_>>();
         for (text, expected) in [

@@ -85,6 +85,7 @@ const EXCEPTIONS: &[Exception] = &[
     allow("assistants/general/src/offline/order.rs", &["tell", "told"], "words of users' messages"),
     allow("assistants/general/src/offline/rewording.rs", &["tell", "told"], "words of users' messages"),
     allow("assistants/general/src/offline/rewording/forgetting.rs", &["told"], "words of users' messages"),
+    allow("assistants/general/src/evidence/question.rs", &["tell"], "words of users' questions"),
     allow("assistants/general/src/evidence/question/", &["tell", "told", "telling"], "words of users' questions"),
     allow("assistants/general/src/offline/brevity.rs", &["tell", "told"], "words of users' questions"),
     allow("assistants/general/src/offline/lists.rs", &["tell"], "words of users' messages"),

@@ -141,7 +141,11 @@ impl Question {
         let asks_for_name = topic.iter().all(|word| word.is_light || is_name(word)) && asks_for_name(&own);
         let topic = if asks_for_name { vec![QuestionWord::new("name".to_owned(), name_stems())] } else { topic };
         let both = Utterance::new(format!("{question}\n{earlier}"));
-        let wanted = if asks_distance(&both) { WantedValue::Time } else { wanted(&own) };
+        // In "two months ago", which names no time that is understood, the words are a condition.
+        let asks_distance = asks_distance(&both);
+        let is_distance = |word: &QuestionWord| matches!(&*word.word, "ago" | "until" | "till");
+        let topic: Vec<QuestionWord> = topic.into_iter().filter(|word| !asks_distance || !is_distance(word)).collect();
+        let wanted = if asks_distance { WantedValue::Time } else { wanted(&own) };
         let asks_what_was_said = asks_what_was_said(&own) || (topic.is_empty() && asks_what_was_said(&both));
         let time = find_times(&both).first().map(|found| found.time);
         let word = |word: &str| own.words().iter().any(|known| known.folded == word);
@@ -156,7 +160,7 @@ impl Question {
             asks_about_user,
             asks_for_name,
             asks_past,
-            asks_distance: asks_distance(&both),
+            asks_distance,
             time,
         }
     }

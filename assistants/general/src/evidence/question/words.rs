@@ -93,10 +93,7 @@ pub(super) const SAYING_IN_SPANISH: [&str; 20] = [
 ];
 
 /// Words in requests that do not name a topic.
-pub(super) const REQUEST_WORDS: [&str; 182] = [
-    "ago",
-    "until",
-    "till",
+pub(super) const REQUEST_WORDS: [&str; 179] = [
     "final",
     "repiteme",
     "dame",

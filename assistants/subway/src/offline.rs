@@ -6,6 +6,7 @@
 
 mod boards;
 mod comparing;
+mod completion;
 mod conditions;
 mod corridor;
 mod lines;
@@ -21,9 +22,9 @@ use threadkeep::dialogue::{
 use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::{
     ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES as SHARED_MESSAGES, NOT_DELETED, asks_arrival, asks_when,
-    find_access, find_back, find_direct, find_ends, find_habits, find_legs, find_now, find_own_arrival, find_recall,
-    find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics, in_plain_words,
-    lines_of, personal_intents, trip_phrases,
+    compared_boards, find_access, find_back, find_compared_boards, find_direct, find_ends, find_habits, find_legs,
+    find_now, find_own_arrival, find_recall, find_ride_time, find_saved, find_saved_keys, find_statements,
+    find_step_free, find_topics, lines_of, personal_intents, trip_phrases,
 };
 
 use crate::prompt::REFUSAL;
@@ -101,7 +102,7 @@ pub fn offline_model() -> OfflineModel {
 fn declaration() -> OfflineModelBuilder {
     let builder = OfflineModel::builder(ABOUT)
         .spelling(speech::correct)
-        .completes(|message, _| in_plain_words(message))
+        .completes(completion::complete)
         .phrases(phrases())
         .kind("outside", outside())
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
@@ -142,6 +143,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("train", |message: &Utterance| SPEECH.find_train(message))
         .kind("needed", |message: &Utterance| SPEECH.find_needed(message))
         .kind("train_question", |message: &Utterance| SPEECH.find_train_question(message))
+        .kind("boards", find_compared_boards)
         .kind("board", |_: &Utterance| Vec::new())
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
@@ -183,8 +185,9 @@ fn declaration() -> OfflineModelBuilder {
         })
     });
     let builder = builder.referral("deleting", |_| NOT_DELETED.to_owned());
-    let intents = trips::intents()
+    let intents = [compared_boards(&SPEECH)]
         .into_iter()
+        .chain(trips::intents())
         .chain(boards::intents())
         .chain([trains::train_of_board(), unusual::unknown_line(), unusual::same_station()])
         .chain(comparing::intents())

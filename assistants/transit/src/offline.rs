@@ -5,6 +5,7 @@
 mod adjacent;
 mod asked;
 mod boards;
+mod boards_again;
 mod conditions;
 mod ends;
 mod legs;
@@ -15,10 +16,12 @@ mod meetings;
 mod outage;
 mod personal;
 mod saved;
+mod skipped_stops;
 mod spelling;
 mod statements;
 mod stations;
 mod train_words;
+mod trip_again;
 mod trips;
 mod words;
 
@@ -29,6 +32,7 @@ use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
 pub use asked::{ASPECT_PHRASES, find_access, find_back, find_legs, find_recall, find_ride_time};
 pub use boards::{at_station, away_from, is_train_to, line_ends, lines_of, lines_to, on_lines, station_info, stops_at};
+pub use boards_again::{BoardTool, compared_boards, find_compared_boards};
 pub use conditions::{asks_arrival, asks_when, find_direct, find_now, find_own_arrival, find_step_free};
 pub use ends::find_ends;
 pub use legs::{Leg, legs_in};
@@ -39,7 +43,7 @@ pub use personal::{find_topics, personal_intents};
 pub use saved::{last_result_text, station, with_saved};
 pub use statements::{find_habits, find_statements, in_plain_words};
 pub use stations::{find_saved, find_saved_keys, saved_key};
-pub use train_words::{AFTER, FIRST_THERE};
+pub use train_words::{AFTER, FIRST_THERE, with_minutes_to_platform};
 pub use trips::{ENDS, other_saved, route_intent, to_station, trip_arguments};
 pub use words::UNITS;
 
@@ -68,6 +72,10 @@ pub struct Speech {
     pub whole_name: fn(&str) -> Cow<'_, str>,
     /// The words of lines' names, whose spelling is corrected.
     pub line_words: &'static [&'static str],
+    /// Finds where trains go, as signs call it.
+    pub directions: fn(&Utterance) -> Vec<Mention>,
+    /// How the system lists the next trains.
+    pub board: BoardTool,
     /// The name of a station, for examples.
     pub example_station: &'static str,
 }

@@ -1,5 +1,7 @@
 //! `get_next_trains`: the next trains at a station.
 
+use std::collections::HashSet;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use threadkeep_transit::{Assumption, QueryError, StationView};
@@ -72,8 +74,13 @@ impl Underground {
                 predictions.extend(trains.into_iter().map(|train| (*stop, train)));
             }
         }
+        predictions.retain(|(_, train)| line.is_none_or(|line| line.id == train.line_id));
+        // Some platforms, as those of the Waterloo & City line, have no direction. If all trains end at one station, there is none to choose.
+        let has_compass = |train: &Prediction| train.platform_name.to_lowercase().contains("bound");
+        let ends: HashSet<&Option<String>> = predictions.iter().map(|(_, train)| &train.destination_name).collect();
+        let is_one_way = line.is_some() && ends.len() == 1 && !predictions.iter().any(|(_, train)| has_compass(train));
         predictions.retain(|(stop, train)| {
-            line.is_none_or(|line| line.id == train.line_id) && ways.iter().all(|way| way.is_way_of(stop, train))
+            ways.iter().all(|way| is_one_way && matches!(way, Way::Compass(_)) || way.is_way_of(stop, train))
         });
         predictions.sort_by_key(|(_, train)| train.time_to_station);
         predictions.truncate(MAX_TRAINS);

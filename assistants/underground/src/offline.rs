@@ -6,10 +6,13 @@
 
 mod board_rows;
 mod completion;
+mod conditions;
+mod disruptions;
 mod edges;
 mod intents;
 mod line_questions;
 mod moments;
+mod namesakes;
 mod rewording;
 mod rides;
 mod sections;
@@ -22,9 +25,9 @@ use threadkeep::ChatMessage;
 use threadkeep::Role;
 use threadkeep::dialogue::{Act, Classifier, OfflineModel, OfflineModelBuilder, Turn, Unanswered, Utterance};
 use threadkeep_transit::offline::{
-    ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_back, find_direct, find_ends, find_habits,
-    find_legs, find_now, find_ride_time, find_saved, find_saved_keys, find_statements, find_step_free, find_topics,
-    personal_intents, trip_phrases,
+    ASPECT_PHRASES, AVOIDING_IT, FOLLOW_UPS, MESSAGES, NOT_DELETED, find_back, find_compared_boards, find_direct,
+    find_ends, find_habits, find_legs, find_now, find_ride_time, find_saved, find_saved_keys, find_statements,
+    find_step_free, find_topics, personal_intents, trip_phrases,
 };
 use threadkeep_transit::wording::join_with_and;
 
@@ -93,6 +96,7 @@ fn declaration() -> OfflineModelBuilder {
         .completes(completion::complete)
         .phrases(trip_phrases(GREETING, WELCOME))
         .kind("announced", trains::find_announced)
+        .kind("boards", find_compared_boards)
         .kind("position", speech::find_position)
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
         .kind("statement", find_statements)

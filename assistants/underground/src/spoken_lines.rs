@@ -66,6 +66,12 @@ pub(crate) struct SpokenLines {
     last_disrupted: Vec<&'static LineInfo>,
     /// The lines of the newest answer that called several disrupted.
     listed: Vec<&'static LineInfo>,
+    /// The lines of the newest route or board.
+    trip: Vec<&'static LineInfo>,
+    /// The lines of the newest answer that names two without their states, until the user names another one.
+    pair: Vec<&'static LineInfo>,
+    /// The lines of each answer that names several without their states.
+    named: Vec<Vec<&'static LineInfo>>,
     /// The lines of the newest answer about several lines, in its order, and which of them run well, if it says so.
     compared: Vec<(&'static LineInfo, Option<bool>)>,
 }
@@ -99,9 +105,17 @@ impl SpokenLines {
         &self.last_disrupted
     }
 
+    /// The lines of the newest route or board.
+    pub(crate) fn of_trip(&self) -> Vec<&'static LineInfo> {
+        self.trip.clone()
+    }
+
     fn add_question(&mut self, text: &str) {
         let named = lines_of(&Utterance::new(text));
         let lines = if named.is_empty() { self.referred(text) } else { named };
+        if lines.iter().any(|line| !self.pair.contains(line)) {
+            self.pair.clear();
+        }
         for line in &lines {
             if !self.asked.contains(line) {
                 self.asked.push(line);
@@ -120,11 +134,24 @@ impl SpokenLines {
         if is_route {
             self.ridden.clone_from(&self.answered);
         }
+        if is_route || text.starts_with("Next trains of ") {
+            self.trip.clone_from(&self.answered);
+        }
         let states: Vec<(&'static LineInfo, bool)> = text.lines().filter_map(state_of).collect();
         if !is_route && states.len() > 1 {
             self.compared = states.iter().map(|(line, is_good)| (*line, Some(*is_good))).collect();
         } else if states.is_empty() && text.starts_with("You asked about the ") && self.answered.len() > 1 {
             self.compared = self.answered.iter().map(|line| (*line, None)).collect();
+        }
+        match states[..] {
+            [(line, _)] if !is_route => self.last_asked = Some(line),
+            [] if self.answered.len() > 1 => {
+                if let [_, _] = self.answered[..] {
+                    self.pair.clone_from(&self.answered);
+                }
+                self.named.push(self.answered.clone());
+            }
+            _ => {}
         }
         let disrupted = states.iter().filter(|(_, is_good)| !is_good).map(|(line, _)| *line);
         self.disrupted = (!states.is_empty() && !is_route).then(|| {
@@ -209,6 +236,16 @@ impl SpokenLines {
         }
         let is_about = |words: &[&str]| (noun - 1..end).any(|at| words.contains(&message.word(at)));
         let start = (0..noun).rev().find(|at| matches!(message.word(*at), "the" | "my" | "that")).unwrap_or(noun);
+        // "What was the first line I asked you about?" asks for its name.
+        let asks_name = |at: usize| {
+            matches!(
+                message.word(at),
+                "and" | "so" | "ok" | "what" | "whats" | "which" | "was" | "is" | "remind" | "me" | "again"
+            )
+        };
+        if start > 0 && end == message.words().len() && (0..start).all(asks_name) {
+            return None;
+        }
         let line = if is_about(&FIRST) || is_about(&["start"]) {
             self.asked.first()
         } else if is_about(&["second"]) {
@@ -335,7 +372,10 @@ impl SpokenLines {
     /// "Which of those four had a problem?"
     fn several(&self, message: &Utterance) -> Option<(Range<usize>, Vec<&'static LineInfo>)> {
         let has = |words: &[&str]| message.words().iter().any(|word| words.contains(&word.folded.as_str()));
-        let at = (0..2).find(|at| matches!(message.word(*at), "which" | "are" | "any"))?;
+        let at = (0..4).find(|at| matches!(message.word(*at), "which" | "are" | "any"))?;
+        if !(0..at).all(|at| AROUND.contains(&message.word(at)) || message.word(at) == "but") {
+            return None;
+        }
         let of = (at..at + 3).find(|at| message.word(*at) == "of")?;
         let is_plural = matches!(message.word(of + 1), "those" | "these" | "them" | "the");
         if !is_plural || !has(&STATE_WORDS) || !gazetteer().find(message).is_empty() {
@@ -343,7 +383,11 @@ impl SpokenLines {
         }
         let count = NUMBERS.iter().find(|(name, _)| message.word(of + 2) == *name).map(|(_, count)| *count);
         let lines = match count {
-            Some(count) => self.asked.get(self.asked.len().checked_sub(count)?..)?.to_vec(),
+            Some(count) => {
+                let asked = self.asked.len().checked_sub(count).and_then(|start| self.asked.get(start..));
+                let named = self.named.iter().rfind(|lines| lines.len() == count);
+                named.map(Vec::as_slice).or(asked)?.to_vec()
+            }
             None => self.asked.clone(),
         };
         ((2..=MAX_LINES).contains(&lines.len())).then(|| (0..message.words().len(), lines))
@@ -363,25 +407,31 @@ impl SpokenLines {
         {
             return None;
         }
-        let pairs = [&self.listed, &self.asked];
+        let pairs = [&self.listed, &self.pair, &self.asked];
         let pair = pairs
             .into_iter()
             .find(|lines| lines.len() == 2 && self.last_asked.is_some_and(|last| lines.contains(&last)))?;
         pair.iter().find(|line| Some(**line) != self.last_asked).map(|line| (at - 1..end, *line))
     }
 
-    /// "Is that one running?", after an answer that names one further line.
+    /// "Is that one running?", "any trouble on that?", after an answer that names one further line.
     fn of_answer(&self, message: &Utterance) -> Option<(Range<usize>, &'static LineInfo)> {
-        let at = (0..message.words().len()).find(|at| {
-            matches!(message.word(*at), "that" | "this") && matches!(message.word(*at + 1), "one" | "line")
-        })?;
+        let count = message.words().len();
+        let one = (0..count)
+            .find(|at| matches!(message.word(*at), "that" | "this") && matches!(message.word(*at + 1), "one" | "line"));
+        let is_plain = |at: usize| {
+            let word = message.word(at);
+            AROUND.contains(&word) || STATE_WORDS.contains(&word) || MORE.contains(&word) || word == "on"
+        };
+        let it = (0..count).find(|at| matches!(message.word(*at), "that" | "it")).filter(|_| (0..count).all(is_plain));
+        let (at, end) = one.map(|at| (at, at + 2)).or(it.map(|at| (at, at + 1)))?;
         let asks_state = message.words().iter().any(|word| STATE_WORDS.contains(&word.folded.as_str()));
         if !asks_state || self.disrupted.is_some() || !gazetteer().find(message).is_empty() {
             return None;
         }
         let mut further = self.answered.iter().filter(|line| Some(**line) != self.last_asked);
         match (further.next(), further.next()) {
-            (Some(line), None) => Some((at..at + 2, line)),
+            (Some(line), None) => Some((at..end, line)),
             _ => None,
         }
     }
@@ -430,7 +480,7 @@ fn may_refer(message: &Utterance) -> bool {
                 matches!(next, "other" | "first" | "second" | "third" | "fourth" | "fifth" | "last" | "only")
                     || is_noun(at + 2) && STATE_WORDS.contains(&next)
             }
-            "both" => has_state(),
+            "both" | "it" | "that" => has_state(),
             "which" if matches!(next, "one" | "ones") => has_state(),
             "which" | "are" | "any" => {
                 matches!(message.word(at + 2), "those" | "these" | "them" | "the") && has_state()

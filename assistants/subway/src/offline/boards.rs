@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot};
 use threadkeep_transit::offline::{
-    at_station, away_from, line_ends, line_meeting, lines_of, lines_to, other_saved, station, station_info,
-    stations_on_line, stops_at, with_saved,
+    at_station, away_from, last_result_text, line_ends, line_meeting, lines_of, lines_to, other_saved, station,
+    station_info, stations_on_line, stops_at, with_saved,
 };
 use threadkeep_transit::wording::LAST_STOP;
 
@@ -54,7 +54,7 @@ pub(super) fn intents() -> [Intent; 9] {
         arrivals(),
         express_arrivals(),
         stops_at(&SPEECH, "Does the 4 stop at 96 St?"),
-        station_info(&SPEECH, "Is Bleecker St accessible?"),
+        station_info(&SPEECH, "Is Bleecker St accessible?").yields(lines_there),
         stations_on_line(&SPEECH, "Which stations are on the G?"),
         service_hours(),
     ]
@@ -247,10 +247,32 @@ fn announced_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     here.into_iter().chain(line).collect()
 }
 
+/// Makes the lines of a station available to follow-ups such as "the next one of those".
+fn lines_there(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = last_result_text(outcome);
+    let head = text.lines().next().unwrap_or_default();
+    let names = head.split_once(": lines ").or_else(|| head.split_once(": line ")).map(|(_, names)| names);
+    let lines: Vec<&str> = names.unwrap_or_default().split(' ').map(|name| name.trim_matches(['.', ','])).collect();
+    let are_known = lines.iter().all(|name| network().lines().iter().any(|line| line.name == *name));
+    match are_known && lines.len() <= MAX_LINES {
+        true => vec![("lines".to_owned(), Choice::new(json!(lines), "the lines of the station"))],
+        false => Vec::new(),
+    }
+}
+
 fn board_texts(outcome: &Outcome<'_>) -> String {
     let boards = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_train_arrivals");
     let has_direction = boards.clone().any(|exchange| exchange.arguments().get("direction").is_some());
     let mut texts: Vec<String> = boards.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
+    // Without a train, it matters when the line does not run.
+    for text in &mut texts {
+        let line = text.strip_prefix("No train of the ").and_then(|rest| rest.split(' ').next());
+        let service = line.and_then(usual_service).filter(|service| !service.contains("all day and all night"));
+        if let Some(service) = service {
+            text.push('\n');
+            text.push_str(service);
+        }
+    }
     let direction =
         ["direction", "towards"].iter().map(|slot| outcome.slots().label(slot)).find(|label| !label.is_empty());
     if let Some(direction) = direction.filter(|_| !has_direction && !texts.is_empty()) {

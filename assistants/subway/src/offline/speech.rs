@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use threadkeep::dialogue::{Mention, Utterance};
 use threadkeep_transit::Station;
-use threadkeep_transit::offline::Speech;
+use threadkeep_transit::offline::{BoardTool, Speech};
 
-use super::lines;
+use super::{conditions, lines};
 use crate::system::{SUBWAY, network};
 
 /// The names of New York.
@@ -16,6 +16,8 @@ pub(super) const SPEECH: Speech = Speech {
     exact_names: ferry_terminal,
     whole_name: name_of,
     line_words: &[],
+    directions: conditions::directions,
+    board: BoardTool { name: "get_train_arrivals", station: "station_name", direction: "direction" },
     example_station: "Jay St",
 };
 

@@ -59,7 +59,7 @@ pub(super) fn train_of_board() -> Intent {
     let intent = with_saved(intent, &["station_name", "to_station"]).then_calls(BOARD, board_arguments);
     let intent = (0..MAX_LINES)
         .fold(intent, |intent, number| intent.then_calls(ROUTE, move |outcome| ride_arguments(outcome, number)));
-    intent.says(answer).records(REPORTED, reported)
+    intent.says(answer).records(REPORTED, reported).yields(line_of_train)
 }
 
 /// Returns the place of an earlier board or the start of a trip, if the station that the message names is on the way of its trains.
@@ -254,6 +254,12 @@ fn heading(arguments: &Value) -> Option<String> {
 fn reported(outcome: &Outcome<'_>) -> Option<Choice> {
     let (_, row) = chosen(outcome)?;
     Some(reported_train(outcome, &row))
+}
+
+/// Makes the line of the train available to follow-ups such as "does that one stop at …?"
+fn line_of_train(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let row = chosen(outcome).map(|(_, row)| row);
+    row.map(|row| ("lines".to_owned(), Choice::new(json!([row.line]), row.line.as_str()))).into_iter().collect()
 }
 
 fn reported_train(outcome: &Outcome<'_>, row: &Row) -> Choice {

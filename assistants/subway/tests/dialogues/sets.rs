@@ -9,7 +9,7 @@ use threadkeep::ThreadId;
 use threadkeep_dialogue_sets::{
     Dialogue, DialogueEnv, DialogueSet, ObservedCall, ObservedTurn, count_passed, report, run_dialogues,
 };
-use threadkeep_subway::{REFUSAL, names};
+use threadkeep_subway::{REFERRALS, REFUSAL, names};
 use threadkeep_transit::{Place, Resolution};
 
 use crate::env::TestEnv;
@@ -197,6 +197,8 @@ async fn dialogues_of_a_given_set_are_reported() {
 struct SubwayEnv {
     env: Option<TestEnv>,
     clock: Timestamp,
+    /// The trains in the feeds, and the time to which their minutes refer.
+    published: (Timestamp, Option<Value>),
     threads: BTreeMap<(String, String), ThreadId>,
     _folder: tempfile::TempDir,
 }
@@ -221,7 +223,8 @@ impl DialogueEnv for SubwayEnv {
         let clock = dialogue.clock.as_deref().map_or_else(crate::mta::now, |clock| clock.parse().expect("RFC 3339"));
         env.set_time(clock);
         publish(&env.mta, clock, dialogue.world.get("arrivals"));
-        Self { env: Some(env), clock, threads: BTreeMap::new(), _folder: folder }
+        let published = (clock, dialogue.world.get("arrivals").cloned());
+        Self { env: Some(env), clock, published, threads: BTreeMap::new(), _folder: folder }
     }
 
     async fn apply(&mut self, event: &str, value: &Value) {
@@ -231,8 +234,19 @@ impl DialogueEnv for SubwayEnv {
                 self.env = Some(env.restarted().await);
             }
             "advance_clock_s" => self.clock += jiff::SignedDuration::from_secs(value.as_i64().unwrap_or(0)),
-            "set_arrivals" => publish(&self.env().mta, self.clock, Some(value)),
-            "feeds_down" => take_down(&self.env().mta, value),
+            "set_arrivals" => {
+                publish(&self.env().mta, self.clock, Some(value));
+                self.published = (self.clock, Some(value.clone()));
+            }
+            "feeds_down" => {
+                if value.as_array().is_some_and(Vec::is_empty) {
+                    publish(&self.env().mta, self.published.0, self.published.1.as_ref());
+                    // A user who asks again takes a moment, and a failure is cached for less.
+                    self.clock += jiff::SignedDuration::from_secs(6);
+                } else {
+                    take_down(&self.env().mta, value);
+                }
+            }
             other => panic!("unknown event {other}"),
         }
         self.env().set_time(self.clock);
@@ -250,7 +264,8 @@ impl DialogueEnv for SubwayEnv {
             .tool_calls
             .iter()
             .map(|call| ObservedCall { name: call.name.clone(), arguments: call.arguments.read().unwrap_or_default() });
-        ObservedTurn { is_refusal: turn.reply == REFUSAL, calls: calls.collect(), reply: turn.reply }
+        let is_refusal = turn.reply == REFUSAL || REFERRALS.iter().any(|(_, text)| turn.reply.ends_with(text));
+        ObservedTurn { is_refusal, calls: calls.collect(), reply: turn.reply }
     }
 
     /// Compares names of stations by the stations that they mean.

@@ -192,8 +192,30 @@ impl Speech {
             .or_else(calls)
             .or_else(is_there)
             .or_else(|| self.line_before_stop(message))
+            .or_else(|| self.line_that_stops(message))
             .map(|at| one(message, at, json!(true)))
             .unwrap_or_default()
+    }
+
+    /// Returns the position of "stop" in "does a Piccadilly train to Uxbridge stop at South Harrow?"
+    fn line_that_stops(&self, message: &Utterance) -> Option<usize> {
+        let runs = (self.line_runs)(message);
+        let [run] = &runs[..] else { return None };
+        let is_opening =
+            |at: usize| matches!(message.word(at), "and" | "so" | "ok" | "right" | "but" | "the" | "a" | "an" | "any");
+        let asks = (0..run.words.start).find(|at| matches!(message.word(*at), "does" | "do" | "will" | "would"))?;
+        let opens = (0..run.words.start).all(|at| at == asks || is_opening(at));
+        let at = (run.words.end..message.words().len())
+            .find(|at| matches!(message.word(*at), "stop" | "call") && message.word(at + 1) == "at")?;
+        let stations = self.find_stations(message);
+        let is_between = |at: usize| {
+            matches!(
+                message.word(at),
+                "train" | "trains" | "one" | "line" | "to" | "towards" | "also" | "even" | "still"
+            ) || stations.iter().any(|mention| mention.words.contains(&at))
+        };
+        let is_place = stations.last().is_some_and(|mention| mention.words.start == at + 2);
+        (opens && is_place && (run.words.end..at).all(is_between)).then_some(at)
     }
 
     /// Returns the position of "stop" in "2 stop Pelham Pkwy?": a line, the verb, and a station.

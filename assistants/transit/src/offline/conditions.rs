@@ -284,6 +284,10 @@ pub fn asks_arrival(message: &Utterance) -> bool {
 
 /// Whether a verb says that the user arrives at a place: "when would I be at Bedford Av".
 fn is_arrival_of_user(message: &Utterance, at: usize) -> bool {
+    // "What time am I at W 4 St?"
+    if matches!(message.word(at), "am" | "are") && matches!(message.word(at + 1), "i" | "we") {
+        return matches!(message.word(at + 2), "at" | "in" | "there");
+    }
     let follows = match message.word(at) {
         "be" | "arrive" => matches!(message.word(at + 1), "at" | "in"),
         "get" => message.word(at + 1) == "to",

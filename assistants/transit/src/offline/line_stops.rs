@@ -116,6 +116,10 @@ impl Speech {
         if asked.pick == Pick::Nearest {
             return start.map(|start| self.nearest_step_free(line, &found, &start));
         }
+        if asked.pick == Pick::Skipped {
+            let text = start.zip(end).map(|(start, end)| self.skipped_stops(line, &found, &start, &end));
+            return Some(text.unwrap_or_else(|| format!("Between which stations of the {line}?")));
+        }
         if let (Some(start), Some(end)) = (&start, &end) {
             return Some(self.stops_between(line, &found, start, end, asked));
         }

@@ -80,7 +80,11 @@ const CHOOSING_WORDS: [&str; 52] = [
 const AVOIDING_WORDS: [&str; 12] =
     ["avoiding", "avoid", "without", "not", "no", "except", "skip", "skipping", "minus", "never", "forget", "ditch"];
 /// Phrases before lines to avoid.
-const AVOIDING_PHRASES: [&str; 39] = [
+const AVOIDING_PHRASES: [&str; 43] = [
+    "dont want",
+    "do not want",
+    "dont like",
+    "dont fancy",
     "rather not use",
     "rather not take",
     "prefer not to use",

@@ -54,6 +54,8 @@ pub(super) enum Pick {
     Before,
     /// The nearest to a place.
     Nearest,
+    /// Those of other lines between two places that the line passes without stopping.
+    Skipped,
 }
 
 /// Words before "stops" that ask for a list.
@@ -152,6 +154,9 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
         step_free,
         ..Listing::default()
     };
+    if let Some(words) = skipped(message) {
+        return Some((words, Listing { is_between: true, ..with(Pick::Skipped, false) }));
+    }
     if let Some((words, pick)) = beside_it(message) {
         return Some((words, with(pick, true)));
     }
@@ -191,6 +196,19 @@ fn listing_of(message: &Utterance, area: Option<&(Range<usize>, String)>) -> Opt
     goes_into(message, words).map(|words| (words, with(Pick::Whether, false)))
 }
 
+/// "which stops does the A skip", "what stations does it miss out on the way"
+fn skipped(message: &Utterance) -> Option<Range<usize>> {
+    let is_noun = |at: &usize| matches!(message.word(*at), "stop" | "stops" | "station" | "stations");
+    let noun = (0..message.words().len()).find(is_noun)?;
+    let asks = (0..noun).any(|at| matches!(message.word(at), "which" | "what" | "whats" | "list" | "name"));
+    let is_skip = |at: &usize| {
+        matches!(message.word(*at), "skip" | "skips" | "skipped" | "skipping")
+            || matches!(message.word(*at), "miss" | "misses" | "leave" | "leaves") && message.word(at + 1) == "out"
+    };
+    let skip = (noun + 1..message.words().len()).find(is_skip)?;
+    asks.then_some(noun..skip + 1)
+}
+
 /// "every stop", "list all the stations", "which stops does it make", "which R stops do I pass"
 fn all_stops(message: &Utterance) -> Option<Range<usize>> {
     let is_noun = |at: usize| matches!(message.word(at), "stop" | "stops" | "station" | "stations");
@@ -214,13 +232,18 @@ fn all_stops(message: &Utterance) -> Option<Range<usize>> {
 /// "stops between?", "the stations in between", "which stations do I pass between Wimbledon and East Putney"
 fn stops_between(message: &Utterance) -> Option<Range<usize>> {
     const MAX_GAP: usize = 6;
-    let is_noun = |at: usize| matches!(message.word(at), "stops" | "stations");
+    let is_noun = |at: usize| {
+        let is_any = at > 0 && message.word(at - 1) == "any" && matches!(message.word(at), "stop" | "station");
+        is_any || matches!(message.word(at), "stops" | "stations")
+    };
     if find_phrase(message, "how many").is_some() || find_phrase(message, "number of").is_some() {
         return None;
     }
     let noun = (0..message.words().len()).find(|at| is_noun(*at))?;
     let between = (noun + 1..noun + 2 + MAX_GAP).find(|at| message.word(*at) == "between")?;
     let is_asked = (0..noun).any(|at| STARTS.contains(&message.word(at)));
+    // "Does the 3 make any stops between 96 and Times Sq?"
+    let is_asked = is_asked || noun > 0 && matches!(message.word(noun - 1), "any" | "other" | "more");
     (is_asked || between + 1 == message.words().len()).then_some(noun..between + 1)
 }
 

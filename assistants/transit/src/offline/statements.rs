@@ -68,9 +68,22 @@ fn refers_back(message: &Utterance, at: usize) -> bool {
 /// live at Astor Place", with what is set first, and "where do I live?" as a question for the home station.
 #[must_use]
 pub fn in_plain_words(text: &str) -> Option<String> {
+    let named = with_usual_line_named(text);
+    if named.is_some() {
+        return named;
+    }
     let shorter = without_change_of_mind(text).or_else(|| without_second_request(text));
     let meant = with_setting_first(shorter.as_deref().unwrap_or(text)).or_else(|| asked_by_verb(text));
     meant.or(shorter)
+}
+
+/// "My usual one" is the usual line.
+fn with_usual_line_named(text: &str) -> Option<String> {
+    let message = Utterance::new(text);
+    let at = (2..message.words().len())
+        .find(|at| message.word(*at) == "one" && message.word(at - 1) == "usual" && message.word(at - 2) == "my")?;
+    let span = &message.words()[at].span;
+    Some(format!("{}line{}", &text[..span.start], &text[span.end..]))
 }
 
 /// Puts what is set first: "the B is my favorite line" is "my favorite line is the B".

@@ -167,9 +167,23 @@ fn boarded(speech: &Speech, message: &Utterance) -> Option<(usize, Reference)> {
     })
 }
 
+/// Whether a word says that a train is missed: "miss", "don't make", "can't catch".
+fn is_missing(message: &Utterance, at: usize) -> bool {
+    const NEGATIONS: [&str; 8] = ["dont", "cant", "cannot", "didnt", "not", "wont", "couldnt", "never"];
+    match message.word(at) {
+        "miss" | "missed" => true,
+        "make" | "catch" | "get" => {
+            let before = |steps: usize| at.checked_sub(steps).map_or("", |at| message.word(at));
+            let is_own = (0..at).any(|at| matches!(message.word(at), "i" | "we"));
+            NEGATIONS.contains(&before(1)) && is_own && has(message, &["if", "suppose", "say"])
+        }
+        _ => false,
+    }
+}
+
 /// Returns the position of "miss" and which train is missed: "if I miss that G", "what if I miss the first one".
 fn missed(speech: &Speech, message: &Utterance) -> Option<(usize, Value)> {
-    let at = (0..message.words().len()).find(|at| matches!(message.word(*at), "miss" | "missed"))?;
+    let at = (0..message.words().len()).find(|at| is_missing(message, *at))?;
     let reference = reference_at(speech, message, at + 1);
     let names_line = || {
         let start = if matches!(message.word(at + 1), "the" | "that" | "this" | "my") { at + 2 } else { at + 1 };
@@ -244,9 +258,15 @@ fn needed(speech: &Speech, message: &Utterance) -> Option<(std::ops::Range<usize
         let with = matches!((before(2), before(1)), ("with", "the" | "those" | "my" | "that"));
         needs && has(message, &["i", "it", "we", "me", "us"]) || takes_me || with || matches!(before(1), "im" | "am")
     };
+    // "And if I hurry and do it in 6?"
+    let is_done_in = |at: usize| {
+        let before = |steps: usize| at.checked_sub(steps).map_or("", |at| word(at));
+        (before(1), before(2)) == ("in", "it") && matches!(before(3), "do" | "make") && has(message, &["i", "we"])
+    };
     let is_own = !has(message, &["how", "in", "when", "ride", "save", "late", "wait", "until"]);
     let stated = found.iter().find(|(at, (_, end, has_unit))| {
-        says(*at) && is_own && (*has_unit || *end == count || message.words()[end - 1].ends_a_sentence())
+        (says(*at) && is_own || is_done_in(*at))
+            && (*has_unit || *end == count || message.words()[end - 1].ends_a_sentence())
     });
     if let Some((at, (minutes, end, has_unit))) = stated {
         let is_clear = *has_unit && has(message, &PLACES) && speech.find_stations(message).is_empty();
@@ -268,6 +288,33 @@ fn bare(speech: &Speech, message: &Utterance) -> Option<Reference> {
     let is_ordinal =
         reference.train.as_ref().is_some_and(|(_, train)| train["nth"].as_u64().is_some_and(|nth| nth > 1));
     (is_ordinal && reference.end == message.words().len()).then_some(reference)
+}
+
+/// Joins how long the user needs and which train they can catch then: "I need 6 minutes to walk over there. Which A can I make?"
+#[must_use]
+pub fn with_minutes_to_platform(speech: &Speech, text: &str) -> Option<String> {
+    const ASKING: [&str; 14] =
+        ["which", "what", "one", "train", "can", "could", "do", "will", "would", "i", "we", "then", "so", "the"];
+    const CATCHING: [&str; 6] = ["make", "catch", "get", "take", "reach", "board"];
+    let message = Utterance::new(text);
+    let (_, minutes, _) = needed(speech, &message)?;
+    let count = message.words().len();
+    let which = (1..count).rfind(|at| matches!(message.word(*at), "which" | "what"))?;
+    let lines = speech.find_lines(&message);
+    let line = lines.iter().find(|line| line.words.start > which);
+    let is_line = |at: usize| line.is_some_and(|line| line.words.contains(&at));
+    let is_known = |at: usize| {
+        let word = message.word(at);
+        is_line(at) || ASKING.contains(&word) || CATCHING.contains(&word)
+    };
+    let catches = (which..count).any(|at| CATCHING.contains(&message.word(at)));
+    let starts =
+        message.words()[which - 1].ends_a_sentence() || matches!(message.word(which - 1), "so" | "then" | "and");
+    let is_alone = speech.find_stations(&message).is_empty() && lines.len() == usize::from(line.is_some());
+    (starts && catches && is_alone && (which..count).all(is_known)).then(|| {
+        let line = line.map(|line| format!(" for the {}", message.said(line.words.clone()))).unwrap_or_default();
+        format!("I need {minutes} minutes to the platform{line}")
+    })
 }
 
 impl Speech {

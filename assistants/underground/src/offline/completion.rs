@@ -6,7 +6,7 @@ use threadkeep::dialogue::{Extractor as _, Utterance};
 use threadkeep::{ChatMessage, Role};
 use threadkeep_transit::offline::in_plain_words;
 
-use super::{SPEECH, line_questions, rewording, states, train_questions};
+use super::{SPEECH, conditions, disruptions, line_questions, namesakes, rewording, states, train_questions};
 use crate::lines::line_runs;
 use crate::network::gazetteer;
 use crate::spoken_lines::{SpokenLines, may_refer_to_lines};
@@ -31,6 +31,12 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
         let Some(corrected) = corrected_place(&Utterance::new(text.as_str())) else { break };
         text.replace_range(corrected, "");
     }
+    if let Some(text) = SPEECH.with_earlier_boards(&text, earlier).or_else(|| namesakes::as_meant(&text, earlier)) {
+        return Some(text);
+    }
+    let text = disruptions::of_disruption(&text, earlier).unwrap_or(text);
+    let text = SPEECH.with_last_trip(&text, earlier).unwrap_or(text);
+    let text = with_next_train(&text, earlier).unwrap_or(text);
     if let Some(text) =
         train_questions::with_train(&text, earlier).or_else(|| train_questions::with_other_board(&text, earlier))
     {
@@ -46,18 +52,38 @@ pub(super) fn complete(message: &str, earlier: &[ChatMessage]) -> Option<String>
     let text = without_namesake(&text).unwrap_or(text);
     let text = with_subject(&text, earlier).unwrap_or(text);
     let text = about_no_line(&text).unwrap_or(text);
+    let text = namesakes::with_line_of_trip(&text, earlier).unwrap_or(text);
     let text = with_lines_named(&text, earlier).unwrap_or(text);
     let text = rewording::with_lines_of_section(&text).unwrap_or(text);
     let text = rewording::without_mistake(&text, earlier).unwrap_or(text);
-    let text = rewording::with_line_to_place(&text).unwrap_or(text);
+    let text = rewording::with_lines_of_place(&text).or_else(|| rewording::with_line_to_place(&text)).unwrap_or(text);
     let text = rewording::with_boarding(&text).or_else(|| rewording::with_commute(&text)).unwrap_or(text);
     let text = rewording::with_own_line(&text, earlier).unwrap_or(text);
     let text = rewording::with_usual_line(&text).unwrap_or(text);
     let text = rewording::with_reason(&text, earlier).unwrap_or(text);
-    let text = rewording::with_condition_asked(&text).unwrap_or(text);
+    let text = conditions::with_condition_asked(&text).unwrap_or(text);
     let text = rewording::with_board(&text, earlier).unwrap_or(text);
-    let text = rewording::with_namesake(&text, earlier).unwrap_or(text);
+    let text = namesakes::with_namesake(&text, earlier).unwrap_or(text);
     (text != message).then_some(text)
+}
+
+/// Asks for the next train in "when is the first to Morden?", after a departure board.
+fn with_next_train(text: &str, earlier: &[ChatMessage]) -> Option<String> {
+    const OF_DAYS: [&str; 12] = [
+        "morning", "tomorrow", "tonight", "today", "day", "train", "trains", "sunday", "saturday", "night", "service",
+        "last",
+    ];
+    let message = Utterance::new(text);
+    let first = (0..message.words().len()).find(|at| {
+        let end = at + 1 + usize::from(message.word(at + 1) == "one");
+        message.word(*at) == "first" && matches!(message.word(end), "to" | "via" | "towards" | "for")
+    })?;
+    let is_of_day = message.words().iter().any(|word| OF_DAYS.contains(&word.folded.as_str()));
+    let mut calls = earlier.iter().rev().flat_map(ChatMessage::tool_calls);
+    let follows_board = calls.next()?.name == "get_next_trains" && !gazetteer().find(&message).is_empty();
+    let end = first + usize::from(message.word(first + 1) == "one");
+    let bytes = message.words()[first].span.start..message.words()[end].span.end;
+    (follows_board && !is_of_day).then(|| format!("{}next train{}", &text[..bytes.start], &text[bytes.end..]))
 }
 
 /// Keeps only the question in "I need City Airport, is the DLR fine?": where the user goes does not change the state of the line.

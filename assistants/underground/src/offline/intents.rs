@@ -4,8 +4,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::dialogue::{Choice, Intent, Outcome, Slot, Slots, Utterance};
 use threadkeep_transit::offline::{
-    at_station, away_from, last_result_text, line_ends, line_meeting, lines_of, on_lines, route_intent, station,
-    station_info, stations_on_line, stops_at, with_saved,
+    at_station, away_from, compared_boards, last_result_text, line_ends, line_meeting, lines_of, on_lines,
+    route_intent, station, station_info, stations_on_line, stops_at, with_saved,
 };
 
 use super::SPEECH;
@@ -26,6 +26,7 @@ pub(super) fn intents() -> Vec<Intent> {
     let info = station_info(&SPEECH, "Is Bond Street step-free?");
     vec![
         announced_train(),
+        compared_boards(&SPEECH),
         nearest_to(),
         line_ends(&SPEECH).continued_by("stations_on_line"),
         line_meeting(&SPEECH).yields(first_line),
@@ -412,7 +413,17 @@ fn night_tube() -> Intent {
 /// Keeps the line that is under discussion for "is it running?" after a question about where it meets other lines.
 fn first_line(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
     let line = outcome.slots().get("from_line");
-    line.map(|line| ("lines".to_owned(), Choice::new(json!([line.value]), line.label.as_str()))).into_iter().collect()
+    let line = line.map(|line| ("lines".to_owned(), Choice::new(json!([line.value]), line.label.as_str())));
+    // "Which lines stop there?", if they meet at one station only
+    let text = last_result_text(outcome);
+    let only = text.strip_prefix("You can change from the ").filter(|text| !text.contains(" stations: "));
+    let place = only.and_then(|text| text.split_once(" at ")).map(|(_, place)| place.trim_end_matches('.'));
+    let found = place.map(|place| SPEECH.find_stations(&Utterance::new(format!("at {place}")))).unwrap_or_default();
+    let place = match &found[..] {
+        [place] => place.choices.first().cloned(),
+        _ => None,
+    };
+    line.into_iter().chain(place.map(|place| ("station".to_owned(), place))).collect()
 }
 
 /// Makes the lines of a route available to follow-ups such as "is it delayed?" and "avoiding it".

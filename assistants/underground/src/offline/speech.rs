@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::json;
 use threadkeep::dialogue::{Choice, Extractor as _, Mention, Utterance};
-use threadkeep_transit::offline::{self, Speech, away_from, is_train_to};
+use threadkeep_transit::offline::{self, BoardTool, Speech, away_from, is_train_to};
 
 use crate::lines::line_runs;
 use crate::network::{LONDON, gazetteer, place_choices};
@@ -34,6 +34,8 @@ pub(crate) const SPEECH: Speech = Speech {
         "windrush",
         "weaver",
     ],
+    directions: find_directions,
+    board: BoardTool { name: "get_next_trains", station: "station", direction: "towards" },
     example_station: "Brixton",
 };
 

@@ -188,6 +188,9 @@ pub(super) fn with_train(text: &str, earlier: &[ChatMessage]) -> Option<String> 
         return None;
     }
     let board = LastBoard::of(earlier).filter(|board| !board.rows.is_empty() || board.goal.is_some())?;
+    if let Some(asked) = lines_to_goal(&message, &board) {
+        return Some(asked);
+    }
     let places = SPEECH.find_stations(&message);
     let found = which(&message, &places, &board)
         .or_else(|| goes(&message, &places, &board))
@@ -196,6 +199,21 @@ pub(super) fn with_train(text: &str, earlier: &[ChatMessage]) -> Option<String> 
         .or_else(|| by_train_words(&message, &places, &board))
         .or_else(|| bare(&message, &board))?;
     Some(found.message())
+}
+
+/// "So which lines go there?", after "does that one stop at Piccadilly Circus?"
+fn lines_to_goal(message: &Utterance, board: &LastBoard) -> Option<String> {
+    const WORDS: [&str; 16] = [
+        "so", "ok", "and", "then", "which", "what", "line", "lines", "go", "goes", "do", "does", "there", "stop",
+        "stops", "run",
+    ];
+    let goal = board.goal.as_ref()?;
+    let is_plain = message.words().iter().all(|word| WORDS.contains(&word.folded.as_str()));
+    (is_plain
+        && has(message, &["line", "lines"])
+        && has(message, &["which", "what"])
+        && has(message, &["there", "do", "does"]))
+    .then(|| format!("which lines stop at {goal}?"))
 }
 
 /// "Which of them goes to Uxbridge?", "which one does then?"

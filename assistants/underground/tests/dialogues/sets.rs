@@ -155,6 +155,9 @@ fn comparable(expect: &Map<String, Value>) -> Map<String, Value> {
     expect
 }
 
+/// How much later a user asks again after a failure, which is cached for a moment.
+const RETRY_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_secs(6);
+
 /// The environment of a dialogue.
 struct LondonEnv {
     env: Option<TestEnv>,
@@ -198,7 +201,10 @@ impl DialogueEnv for LondonEnv {
                 self.env().tfl.world.lock().unwrap().arrivals.clear();
                 publish(&self.env().tfl, "arrivals", value);
             }
-            "fail" => fail(&self.env().tfl, value),
+            "fail" => {
+                fail(&self.env().tfl, value);
+                self.clock += RETRY_AFTER;
+            }
             _ => {}
         }
         self.env().set_time(self.clock);

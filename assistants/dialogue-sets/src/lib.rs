@@ -19,6 +19,9 @@ pub use run::{DialogueEnv, run_dialogues};
 /// A set of dialogues.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DialogueSet {
+    /// The responses of the external services in dialogues that have none of their own.
+    #[serde(default)]
+    pub world: Map<String, Value>,
     /// The dialogues.
     pub dialogues: Vec<Dialogue>,
 }
@@ -103,7 +106,11 @@ impl DialogueSet {
     /// If the text is not a valid set.
     #[must_use]
     pub fn parse(text: &str) -> Self {
-        serde_json::from_str(text).unwrap_or_else(|error| panic!("invalid dialogue set: {error}"))
+        let mut set: Self = serde_json::from_str(text).unwrap_or_else(|error| panic!("invalid dialogue set: {error}"));
+        for dialogue in set.dialogues.iter_mut().filter(|dialogue| dialogue.world.is_empty()) {
+            dialogue.world.clone_from(&set.world);
+        }
+        set
     }
 }
 

@@ -104,6 +104,8 @@ fn declaration() -> OfflineModelBuilder {
         .spelling(speech::correct)
         .completes(completion::complete)
         .phrases(phrases())
+        .kind("boards", find_compared_boards)
+        .kind("asked", completion::find_asked)
         .kind("outside", outside())
         .kind("station", |message: &Utterance| SPEECH.find_stations(message))
         .kind("statement", find_statements)
@@ -143,7 +145,6 @@ fn declaration() -> OfflineModelBuilder {
         .kind("train", |message: &Utterance| SPEECH.find_train(message))
         .kind("needed", |message: &Utterance| SPEECH.find_needed(message))
         .kind("train_question", |message: &Utterance| SPEECH.find_train_question(message))
-        .kind("boards", find_compared_boards)
         .kind("board", |_: &Utterance| Vec::new())
         .kind("topic", find_topics)
         .kind("setting", |_: &Utterance| Vec::new())
@@ -185,7 +186,7 @@ fn declaration() -> OfflineModelBuilder {
         })
     });
     let builder = builder.referral("deleting", |_| NOT_DELETED.to_owned());
-    let intents = [compared_boards(&SPEECH)]
+    let intents = [compared_boards(&SPEECH), completion::asked_station()]
         .into_iter()
         .chain(trips::intents())
         .chain(boards::intents())

@@ -7,6 +7,7 @@ mod asked;
 mod boards;
 mod boards_again;
 mod conditions;
+mod edges;
 mod ends;
 mod legs;
 mod line_stops;
@@ -32,7 +33,7 @@ use threadkeep::dialogue::{Choice, Extractor as _, Mention, Phrases, Utterance};
 
 pub use asked::{ASPECT_PHRASES, find_access, find_back, find_legs, find_recall, find_ride_time};
 pub use boards::{at_station, away_from, is_train_to, line_ends, lines_of, lines_to, on_lines, station_info, stops_at};
-pub use boards_again::{BoardTool, compared_boards, find_compared_boards};
+pub use boards_again::{BoardTool, compared_boards, decoded, encoded, find_compared_boards};
 pub use conditions::{asks_arrival, asks_when, find_direct, find_now, find_own_arrival, find_step_free};
 pub use ends::find_ends;
 pub use legs::{Leg, legs_in};

@@ -8,7 +8,6 @@ mod board_rows;
 mod completion;
 mod conditions;
 mod disruptions;
-mod edges;
 mod intents;
 mod line_questions;
 mod moments;
@@ -112,6 +111,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("serves", |message: &Utterance| SPEECH.find_serves(message))
         .kind("every", |message: &Utterance| SPEECH.find_every(message))
         .kind("trouble", states::find_trouble)
+        .kind("detour", conditions::find_detours)
         .kind("state", states::find_states)
         .kind("weekend", states::find_weekend)
         .kind("access", |message: &Utterance| {
@@ -128,7 +128,7 @@ fn declaration() -> OfflineModelBuilder {
         .kind("depart", moments::find_departures)
         .kind("arrive", moments::find_arrivals)
         .kind("beside", moments::find_beside)
-        .kind("edge", edges::find_edges)
+        .kind("edge", |message: &Utterance| SPEECH.find_edges(message))
         .kind("stepfree", find_step_free)
         .kind("direction", speech::find_directions)
         .kind("now", find_now)

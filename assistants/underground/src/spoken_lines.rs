@@ -243,7 +243,8 @@ impl SpokenLines {
                 "and" | "so" | "ok" | "what" | "whats" | "which" | "was" | "is" | "remind" | "me" | "again"
             )
         };
-        if start > 0 && end == message.words().len() && (0..start).all(asks_name) {
+        let is_open = (0..start).any(|at| matches!(message.word(at), "what" | "whats" | "which" | "remind"));
+        if is_open && end == message.words().len() && (0..start).all(asks_name) {
             return None;
         }
         let line = if is_about(&FIRST) || is_about(&["start"]) {

@@ -185,6 +185,13 @@ async fn dialogues_of_the_twenty_fourth_set_pass() {
     check(&Set { text: include_str!("sets/set-24.json"), least_percent: 84 }).await;
 }
 
+/// 150 of 191 turns passed in the first run, 156 if what the assistant says it does not know counts as declined, and the trains are published
+/// again after a failure.
+#[tokio::test]
+async fn dialogues_of_the_twenty_fifth_set_pass() {
+    check(&Set { text: include_str!("sets/set-25.json"), least_percent: 84 }).await;
+}
+
 /// Prints the report of the set in the file `THREADKEEP_DIALOGUES`, to measure a new set.
 #[tokio::test]
 async fn dialogues_of_a_given_set_are_reported() {

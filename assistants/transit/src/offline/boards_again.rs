@@ -176,7 +176,7 @@ impl Speech {
         boards.truncate(number.unwrap_or(MAX_BOARDS));
         boards.reverse();
         (boards.len() > 1 && number.is_none_or(|number| boards.len() == number))
-            .then(|| format!("{COMPARED}{}", json!(boards)))
+            .then(|| format!("{COMPARED}{}", encoded(&json!(boards).to_string())))
     }
 
     /// "Court Sq once more", "try the times at Wood Green again", "Manhattan again?"
@@ -313,10 +313,25 @@ impl Speech {
     }
 }
 
+/// Encodes a value of a rewritten message, in which nothing else is to be recognised.
+#[must_use]
+pub fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Decodes what [`encoded`] returned.
+#[must_use]
+pub fn decoded(text: &str) -> Option<String> {
+    let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
+    let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
+    String::from_utf8(bytes?).ok()
+}
+
 /// Finds a rewritten comparison of boards.
 #[must_use]
 pub fn find_compared_boards(message: &Utterance) -> Vec<Mention> {
-    let boards = message.text().strip_prefix(COMPARED).and_then(|boards| serde_json::from_str::<Value>(boards).ok());
+    let boards = message.text().strip_prefix(COMPARED).and_then(decoded);
+    let boards = boards.and_then(|boards| serde_json::from_str::<Value>(&boards).ok());
     let mention = |boards: Value| Mention::new(0..message.words().len(), vec![Choice::new(boards, "the boards")]);
     boards.map(mention).into_iter().collect()
 }

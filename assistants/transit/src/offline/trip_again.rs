@@ -158,10 +158,9 @@ impl Speech {
         if (0..from).any(|at| message.word(at) == "from") {
             return None;
         }
-        // "The other way from there" is the same board in the other direction.
-        if has(message, &["other", "opposite"]) && has(message, &["way", "direction"]) && message.words().len() <= 7 {
-            let start = message.words()[from].span.start;
-            return self.last_board(earlier).map(|_| message.text()[..start].trim_end().to_owned());
+        // "The other way from there" asks for the same board.
+        if has(message, &["other", "opposite"]) {
+            return None;
         }
         let (board, _) = self.last_board(earlier)?;
         let goes = board[self.board.direction].is_string();

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use threadkeep::dialogue::{Extractor as _, Mention, Utterance};
+use threadkeep::dialogue::{Choice, Extractor as _, Mention, Utterance};
 
-use crate::lines::{LineInfo, find_line, line_runs};
+use crate::lines::{LINES, LineInfo, find_line, line_runs};
 use crate::network::gazetteer;
 
 const GOOD: [&str; 6] = ["ok", "okay", "fine", "running", "normal", "good"];
@@ -75,7 +75,7 @@ fn state_then_way(text: &str) -> Option<String> {
         return None;
     }
     let trip = ends_said(rest).or_else(|| ends_said(before.text()))?;
-    Some(format!("Is the {} ok? How do I get {trip}, avoiding the {}", line.name, line.name))
+    (!has(&message, &CONDITIONS)).then(|| with_detour(&trip, line))
 }
 
 /// "I'm going from Stockwell to Euston. If the Victoria line is delayed, how else can I get there?"
@@ -85,8 +85,47 @@ fn way_after_condition(text: &str) -> Option<String> {
     let (line, _) = state_in(&message, condition)?;
     let trip = ends_said(message.said(0..condition))?;
     let rest = Utterance::new(message.said(condition..message.words().len()));
-    (has(&rest, &ELSEWHERE) && gazetteer().find(&rest).is_empty() && line_runs(&message).len() == 1)
-        .then(|| format!("Is the {} ok? How do I get {trip}, avoiding the {}", line.name, line.name))
+    let is_other = has(&rest, &ELSEWHERE) && gazetteer().find(&rest).is_empty() && line_runs(&message).len() == 1;
+    (is_other && !has(&message, &CONDITIONS)).then(|| with_detour(&trip, line))
+}
+
+/// The word that asks for a way without a line, given by its number, if the line is disrupted.
+const DETOUR: &str = "detour";
+/// Words of other conditions, which a short question would drop.
+const CONDITIONS: [&str; 19] = [
+    "step",
+    "stepfree",
+    "wheelchair",
+    "stairs",
+    "lift",
+    "lifts",
+    "pram",
+    "by",
+    "before",
+    "after",
+    "tomorrow",
+    "tonight",
+    "without",
+    "avoid",
+    "avoiding",
+    "changes",
+    "changing",
+    "direct",
+    "buggy",
+];
+
+/// Asks for a trip, and for one without the line if the line is disrupted.
+fn with_detour(trip: &str, line: &'static LineInfo) -> String {
+    let number = LINES.iter().position(|known| known.id == line.id).unwrap_or_default();
+    format!("How do I get {trip}, {DETOUR}{number}")
+}
+
+/// Finds the line without which a trip is wanted if it is disrupted.
+pub(super) fn find_detours(message: &Utterance) -> Vec<Mention> {
+    let line = |at: usize| LINES.get(message.word(at).strip_prefix(DETOUR)?.parse::<usize>().ok()?);
+    let found = (0..message.words().len()).find_map(|at| Some((at, line(at)?)));
+    let mention = |(at, line): (usize, &LineInfo)| Mention::new(at..at + 1, vec![Choice::new(line.id, line.name)]);
+    found.map(mention).into_iter().collect()
 }
 
 /// Returns the line of a condition, and the position of its state: "if the Bakerloo is running ok".
@@ -118,6 +157,9 @@ fn condition_first(text: &str) -> Option<String> {
     let is_bad =
         BAD.contains(&message.word(state)) || has(&Utterance::new(message.said(condition..state)), &["not", "isnt"]);
     let avoiding = is_bad && has(&rest_words, &ELSEWHERE);
+    if let Some(trip) = ends_said(rest).filter(|_| avoiding && !has(&message, &CONDITIONS)) {
+        return Some(with_detour(&trip, line));
+    }
     let avoiding = if avoiding { format!(", avoiding the {}", line.name) } else { String::new() };
     Some(format!("Is the {} ok? {rest}{avoiding}", line.name))
 }
@@ -128,7 +170,8 @@ mod tests {
 
     #[test]
     fn questions_that_depend_on_a_line_ask_for_its_state() {
-        let other = |trip: &str| format!("Is the Victoria line ok? How do I get {trip}, avoiding the Victoria line");
+        let victoria = LINES.iter().find(|line| line.id == "victoria").unwrap();
+        let other = |trip: &str| with_detour(trip, victoria);
         for (said, meant) in [
             (
                 "If the Bakerloo is running ok, when is the next train from Waterloo?",
@@ -136,10 +179,7 @@ mod tests {
             ),
             (
                 "if the Victoria line is delayed tell me another way from Oval to Euston",
-                Some(
-                    "Is the Victoria line ok? tell me another way from Oval to Euston, avoiding the Victoria line"
-                        .to_owned(),
-                ),
+                Some(other("from Oval to Euston")),
             ),
             (
                 "Is the Victoria delayed? If so I need another way from Oval to Euston.",
@@ -153,11 +193,20 @@ mod tests {
                 "I'm going from Oval to Euston. If the Victoria line is delayed, how else can I get there?",
                 Some(other("from Oval to Euston")),
             ),
+            (
+                "if the Victoria line is delayed tell me another step-free way from Oval to Euston",
+                Some(
+                    "Is the Victoria line ok? tell me another step-free way from Oval to Euston, avoiding the Victoria line"
+                        .to_owned(),
+                ),
+            ),
             ("Is the Victoria line delayed? If so, why?", None),
             ("is it ok if the Victoria line is late?", None),
             ("If the Victoria line is ok?", None),
         ] {
             assert_eq!(with_condition_asked(said), meant, "{said}");
         }
+        let found = find_detours(&Utterance::new(other("from Oval to Euston")));
+        assert_eq!(found[0].choices[0].value, "victoria");
     }
 }

@@ -57,15 +57,38 @@ pub(super) fn intents() -> Vec<Intent> {
 fn with_state(route: Intent) -> Intent {
     route
         .slot(Slot::optional("trouble", "trouble"))
+        .slot(Slot::optional("detour", "detour").momentary())
         .then_calls("get_line_status", |outcome| {
+            if let Some(line) = outcome.slots().get("detour") {
+                return Some(json!({"lines": line.value}));
+            }
             outcome.slots().get("trouble")?;
             let lines = lines_of_route(&all_texts(outcome, "get_route"));
             (!lines.is_empty()).then(|| json!({"lines": lines.join(",")}))
         })
+        // "If the Victoria line is delayed, how else do I get there?"
+        .then_calls("get_route", |outcome| {
+            let line = outcome.slots().get("detour").filter(|_| is_disrupted(outcome))?;
+            let call = outcome.exchanges().iter().find(|exchange| exchange.call.name == "get_route")?;
+            let mut arguments = call.arguments();
+            arguments["avoid_lines"] = line.value.clone();
+            Some(arguments)
+        })
         .says_first(|outcome| {
             let state = all_texts(outcome, "get_line_status");
+            if outcome.slots().get("detour").is_some() {
+                let routes = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_route");
+                let route = routes.last().and_then(|exchange| exchange.value().as_str().map(str::to_owned));
+                return Some(format!("{state}\n\n{}", route.unwrap_or_default()));
+            }
             (!state.is_empty()).then(|| format!("{state}\n\n{}", all_texts(outcome, "get_route")))
         })
+}
+
+/// Whether a line of the status has no good service.
+fn is_disrupted(outcome: &Outcome<'_>) -> bool {
+    let state = all_texts(outcome, "get_line_status");
+    !state.is_empty() && !state.contains(": good service") && !state.contains("cannot be reached")
 }
 
 /// "Is the Circle line running?", "any delays on the tube?"
@@ -189,7 +212,10 @@ fn arrivals() -> Intent {
                 None => {}
             }
             let is_served = |there: &&str| lines.get(number).is_none_or(|line| has_ride(line, &here, there));
+            // Where the line ends, all trains go one way, whatever the direction of an earlier board.
+            let ends = lines.get(number).is_some_and(|line| ends_at(line, &here));
             let direction = outcome.slots().value("direction");
+            let direction = if ends { Value::Null } else { direction };
             // In "northbound to Edgware", the place says more.
             let way = there.as_deref().filter(is_served).or(direction.as_str());
             let via = outcome.slots().value("via");
@@ -242,6 +268,16 @@ fn only_line(here: &str, there: Option<&str>) -> Vec<String> {
     let is_common = |line: &String| there.as_ref().is_none_or(|there| there.contains(line));
     let common: Vec<String> = lines(here).into_iter().filter(is_common).collect();
     if common.len() == 1 { common } else { Vec::new() }
+}
+
+/// Whether all trains of a line end or start at a place.
+fn ends_at(line: &str, here: &str) -> bool {
+    let ids: Vec<String> = SPEECH.system.places(here).into_iter().flat_map(|place| place.stations).collect();
+    let is_here = |index: &usize| ids.contains(&network().stations()[*index].id);
+    let lines = network().lines().iter().filter(|known| known.id == line);
+    let mut sequences = lines.flat_map(|line| &line.sequences).filter(|sequence| sequence.stations.iter().any(is_here));
+    let is_end = |stations: &[usize]| stations.first().is_some_and(is_here) || stations.last().is_some_and(is_here);
+    sequences.clone().next().is_some() && sequences.all(|sequence| is_end(&sequence.stations))
 }
 
 /// Whether a line has a ride from one place to another, or one of them is unknown.

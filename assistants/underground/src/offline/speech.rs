@@ -397,4 +397,24 @@ mod tests {
         assert_eq!(found("next bakerloo from elefant and castle?"), ["elefant and castle"]);
         assert_eq!(found("how do I get from padington to wimbeldon"), ["padington", "wimbeldon"]);
     }
+
+    #[test]
+    fn first_and_last_trains_are_found() {
+        for (text, edge) in [
+            ("and the first tmrw morning?", Some("first")),
+            ("earliest train tomorrow from here?", Some("first")),
+            ("and last tonight, any destination", Some("last")),
+            ("last one back from Brixton tonight", Some("last")),
+            ("the last victoria line from Brixton", Some("last")),
+            ("what is the first stop", None),
+            ("how long is the first leg", None),
+            ("the last one", None),
+            ("what is the latest on the victoria line", None),
+            ("first and last train from Bank", None),
+        ] {
+            let found = SPEECH.find_edges(&Utterance::new(text));
+            let value = found.first().and_then(|mention| mention.choices[0].value.as_str());
+            assert_eq!(value, edge, "{text}");
+        }
+    }
 }

@@ -307,7 +307,7 @@ impl Speech {
         let text = message.text();
         let words = bytes(message, first - 1..end);
         let start = if returns { bytes(message, first - 3..first).start } else { words.start };
-        let named = if returns && message.word(end) != "" { format!("at {station},") } else { station };
+        let named = if returns && !message.word(end).is_empty() { format!("at {station},") } else { station };
         let rest = text[words.end..].trim_start_matches([':', ',', ';']);
         Some(format!("{}{named}{rest}", &text[..start]))
     }

@@ -175,13 +175,13 @@ fn detail_of_state(message: &Utterance, earlier: &[ChatMessage]) -> Option<Strin
     let spoken = SpokenLines::of(earlier.iter().map(|message| (message.role, message.plain_text())));
     let [line] = spoken.disrupted()[..] else { return None };
     let said = Utterance::new(answer);
-    let is_said = |word: &str| said.words().iter().any(|known| known.folded == word);
+    let occurs = |word: &str| said.words().iter().any(|known| known.folded == word);
     let mut refers = false;
     let is_known = message.words().iter().all(|word| {
         let word = word.folded.as_str();
         let is_plain = AROUND.contains(&word) || ASKING.contains(&word);
-        refers |= !is_plain && (is_said(word) || OF_DISRUPTIONS.contains(&word));
-        is_plain || is_said(word) || OF_DISRUPTIONS.contains(&word)
+        refers |= !is_plain && (occurs(word) || OF_DISRUPTIONS.contains(&word));
+        is_plain || occurs(word) || OF_DISRUPTIONS.contains(&word)
     });
     let asks = has(message, &ASKING) || has(message, &["buses", "bus", "reason", "cause"]);
     let is_where = message.word(0) == "where" && message.words().len() <= 4;

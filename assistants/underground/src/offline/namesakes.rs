@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_stations_of_one_name_are_told_apart() {
+    fn lines_and_stations_of_one_name_are_distinguished() {
         let after = |question: &str, answer: &str| {
             vec![ChatMessage::text(Role::User, question), ChatMessage::text(Role::Assistant, answer)]
         };

@@ -278,7 +278,7 @@ impl Speech {
                 && matches!(message.word(at + 1), "station" | "stop" | "one" | "place")
         })?;
         let mut end = first + 2;
-        if matches!(message.word(end), "that" | "which") {
+        if matches!(message.word(end), "that" | "which") && matches!(message.word(end + 1), "i" | "we") {
             end += 1;
         }
         let says =

@@ -65,6 +65,10 @@ impl Speech {
                 _ => return None,
             };
             let next = message.word(at + 1);
+            // "Last night" is over.
+            if edge == "last" && matches!(next, "night" | "week" | "sunday" | "saturday" | "friday" | "monday") {
+                return None;
+            }
             let is_line = runs.iter().any(|run| run.words.start == at + 1);
             // "The latest on the Victoria line" asks for news.
             let is_superlative = matches!(message.word(at), "latest" | "earliest" | "final");

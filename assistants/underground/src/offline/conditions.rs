@@ -85,7 +85,12 @@ fn way_after_condition(text: &str) -> Option<String> {
     let (line, _) = state_in(&message, condition)?;
     let trip = ends_said(message.said(0..condition))?;
     let rest = Utterance::new(message.said(condition..message.words().len()));
-    let is_other = has(&rest, &ELSEWHERE) && gazetteer().find(&rest).is_empty() && line_runs(&message).len() == 1;
+    let runs = line_runs(&rest);
+    let is_line = |place: &Mention| {
+        runs.iter().any(|run| run.words.start <= place.words.start && place.words.end <= run.words.end)
+    };
+    let names_place = gazetteer().find(&rest).iter().any(|place| !is_line(place));
+    let is_other = has(&rest, &ELSEWHERE) && !names_place && line_runs(&message).len() == 1;
     (is_other && !has(&message, &CONDITIONS)).then(|| with_detour(&trip, line))
 }
 

@@ -281,9 +281,9 @@ mod tests {
             ("which line is that for", &notice, Some("again please")),
             ("which lines stop there", &notice, None),
             (
-                "status of the met and when is the last one from aldgate tonight?",
+                "status of the jubilee line and when is the last one from stanmore tonight?",
                 &notice,
-                Some("Is the Metropolitan line ok? when is the last Metropolitan line train from aldgate tonight"),
+                Some("Is the Jubilee line ok? when is the last Jubilee line train from stanmore tonight"),
             ),
             (
                 "does the jubilee run all the way to stanmore today",

@@ -141,8 +141,11 @@ mod tests {
         {
             assert!(about(message).is_some(), "{message}");
         }
+        // The names of the cluster are known.
+        let known = Conversation { mentioned: Some(Vec::new()), ..Conversation::default() };
+        let about_known = |message: &str| about_approvals(&read(message, &Lexicon::of(&known)), &known);
         for message in ["which requests are open", "what hasnt been approved so far?", "any of it approved?"] {
-            assert_eq!(about(message), Some(reply(answers::NOTHING_BEFORE)), "{message}");
+            assert_eq!(about_known(message), Some(reply(answers::NOTHING_BEFORE)), "{message}");
         }
         for message in ["what needs approval?", "who approved it?", "i approve", "is it approved yet?"] {
             assert_eq!(about(message), None, "{message}");

@@ -199,7 +199,7 @@ mod tests {
             ("and from the first station I named?", Some("and from Court Sq?")),
             ("back to the first one: which lines stop there?", Some("at Court Sq, which lines stop there?")),
             ("wait, is that the same station?", Some("is Court Sq the same station as 21 St?")),
-            ("which station did I ask about first?", None),
+            ("which station did I ask about first?", Some("Asked about station: 436f757274205371")),
             ("the first stop after Court Sq?", None),
             ("next G at 21 St", None),
             ("which train gets me to Court Sq first", None),

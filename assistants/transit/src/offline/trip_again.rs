@@ -61,7 +61,7 @@ impl Speech {
         let with_line = self.with_line_for_it(&message);
         with_line
             .or_else(|| self.ride_of_board(&message, earlier))
-            .or_else(|| self.from_board(&message, earlier))
+            .or_else(|| self.leaving_board(&message, earlier))
             .or_else(|| self.route_again(&message, earlier))
             .or_else(|| self.of_list(&message, earlier))
     }
@@ -90,8 +90,8 @@ impl Speech {
         let is_same = |call: &&ToolCall| {
             call.name != self.board.name || arguments(call)[self.board.station] == board[self.board.station]
         };
-        let answers = turn.iter().filter(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
-        let answer = answers.filter(|text| !text.is_empty()).last().unwrap_or_default();
+        let mut answers = turn.iter().filter(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
+        let answer = answers.rfind(|text| !text.is_empty()).unwrap_or_default();
         let is_board = answer.starts_with("Next trains") || answer.starts_with("No train");
         calls.iter().all(is_same).then_some((board, answer)).filter(|_| is_board || calls.len() > 1)
     }
@@ -150,7 +150,7 @@ impl Speech {
     }
 
     /// "How do I get to Bank from there?", after a board: from its station, not from where its trains go
-    fn from_board(&self, message: &Utterance, earlier: &[ChatMessage]) -> Option<String> {
+    fn leaving_board(&self, message: &Utterance, earlier: &[ChatMessage]) -> Option<String> {
         let from = (0..message.words().len()).find(|at| {
             matches!(message.word(*at), "from" | "leave" | "leaves" | "leaving") && message.word(at + 1) == "there"
         })?;

@@ -32,8 +32,8 @@ fn last_turn(earlier: &[ChatMessage]) -> Option<&[ChatMessage]> {
 /// Returns the text of the last answer, and the names of the tools on which it rests.
 fn last_answer(earlier: &[ChatMessage]) -> Option<(String, Vec<String>)> {
     let turn = last_turn(earlier)?;
-    let answers = turn.iter().filter(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
-    let text = answers.filter(|text| !text.is_empty()).last()?;
+    let mut answers = turn.iter().filter(|message| message.role == Role::Assistant).map(ChatMessage::plain_text);
+    let text = answers.rfind(|text| !text.is_empty())?;
     Some((text, turn.iter().flat_map(ChatMessage::tool_calls).map(|call| call.name.clone()).collect()))
 }
 

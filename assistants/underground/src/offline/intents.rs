@@ -77,8 +77,8 @@ fn with_state(route: Intent) -> Intent {
         .says_first(|outcome| {
             let state = all_texts(outcome, "get_line_status");
             if outcome.slots().get("detour").is_some() {
-                let routes = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_route");
-                let route = routes.last().and_then(|exchange| exchange.value().as_str().map(str::to_owned));
+                let mut routes = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_route");
+                let route = routes.next_back().and_then(|exchange| exchange.value().as_str().map(str::to_owned));
                 return Some(format!("{state}\n\n{}", route.unwrap_or_default()));
             }
             (!state.is_empty()).then(|| format!("{state}\n\n{}", all_texts(outcome, "get_route")))

@@ -39,7 +39,7 @@ export function PolicyForm({ policy, onPolicy, onReset }: { policy: Policy; onPo
           aria-valuetext={policy.budget == null ? t("unlimited") : number(policy.budget)}
           onInput={(event) => set({ budget: sliderToBudget(Number(event.currentTarget.value)) })}
         />
-        <Range from={number(MIN_BUDGET)} to={t("unlimited")} />
+        <Range from={t("n_tokens", { count: MIN_BUDGET })} to={t("unlimited")} />
       </label>
       <label class="choice-of">
         <span>{t("recall")}</span>

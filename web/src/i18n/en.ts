@@ -161,7 +161,7 @@ export const en = {
   n_stations: "{count|1 station|{count} stations}",
   choose_line: "Choose a line to see its stations.",
   network_condensed: "The centre is drawn larger than the outer branches.",
-  branch: "Branch in the list",
+  branch: "Branch that the list shows",
   stations_of: "Stations of {line}",
   // Approvals
   approval: "Approval",
@@ -281,7 +281,7 @@ export const en = {
   role_tool: "tool",
   ask_again_live: "Try other policies",
   turn_text_note:
-    "Stored with the turn. The instructions include what the assistant looked up for this question. Only numbers are stored: messages are shown as they are now.",
+    "This report was stored with the turn. The instructions include what the assistant looked up for this question. Only numbers are stored: messages are shown as they are now.",
   no_report: "There is no report for this turn. Reports are kept for 30 days.",
   no_threads_yet: "There are no conversations yet.",
   // Threads

@@ -158,7 +158,7 @@ export const es: Record<keyof typeof en, string> = {
   n_stations: "{count|1 estación|{count} estaciones}",
   choose_line: "Elige una línea para ver sus estaciones.",
   network_condensed: "El centro se dibuja más grande que los ramales exteriores.",
-  branch: "Ramal en la lista",
+  branch: "Ramal que muestra la lista",
   stations_of: "Estaciones de {line}",
   approval: "Aprobación",
   approval_of: "Aprobación de {tool}",
@@ -276,7 +276,7 @@ export const es: Record<keyof typeof en, string> = {
   role_tool: "herramienta",
   ask_again_live: "Probar otras políticas",
   turn_text_note:
-    "Guardado con el turno. Las instrucciones incluyen lo que el asistente buscó para esta pregunta. Solo se guardan números: los mensajes se muestran como son ahora.",
+    "Este informe se guardó con el turno. Las instrucciones incluyen lo que el asistente buscó para esta pregunta. Solo se guardan números: los mensajes se muestran como son ahora.",
   no_report: "No hay informe de este turno. Los informes se guardan durante 30 días.",
   no_threads_yet: "Aún no hay conversaciones.",
   threads_and_search: "Conversaciones y búsqueda",

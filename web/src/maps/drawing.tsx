@@ -81,37 +81,52 @@ export function Dot({ at, kind, name }: { at: Point; kind: "stop" | "change" | "
   );
 }
 
-/** The lines that lead from places to their names, below the dots of the places. On a dense map of lines, where they would look like lines, they are dotted. */
-export function Leaders({ labels, isDense }: { labels: Label[]; isDense?: boolean }) {
+/** The lines that lead from places to their names, below the dots of the places. */
+export function Leaders({ labels }: { labels: Label[] }) {
   const paths = labels.flatMap((label) => {
     const ends = leaderEnds(label);
     return ends ? [pathOf(ends)] : [];
   });
   return (
-    <g class={`map-leaders${isDense ? " dense" : ""}`}>
+    <g class="map-leaders">
       {["leader-casing", "leader"].flatMap((kind) => paths.map((path, index) => <path key={`${kind} ${index}`} class={kind} d={path} />))}
     </g>
   );
 }
 
-/** The names of places. All backgrounds are below all names, so that none covers a part of another name. In a dense map, they cover as little as possible of the lines. */
-export function Names({ labels, isDense }: { labels: Label[]; isDense?: boolean }) {
+/** The names of places, above everything else. */
+export function Names({ labels }: { labels: Label[] }) {
   return (
-    <g class={`map-names${isDense ? " dense" : ""}`}>
-      {["background", "name"].flatMap((layer) =>
-        labels.map(({ x, y, lines, anchor, isRequired }, index) => (
-          <text key={`${layer} ${index}`} x={x} y={y} text-anchor={anchor} class={`${layer}${isRequired ? " required" : ""}`} aria-hidden={layer === "background" ? "true" : undefined}>
-            {lines.length === 1
-              ? lines[0]
-              : lines.map((line, row) => (
-                  <tspan key={row} x={x} dy={row === 0 ? 0 : LINE_HEIGHT}>
-                    {line.trim()}
-                  </tspan>
-                ))}
-          </text>
-        )),
-      )}
+    <g class="map-names">
+      <NameTexts labels={labels} layer="name" />
     </g>
+  );
+}
+
+/** The backgrounds of names. They are below the lines that a map is about, so that none of them looks damaged, and below all names. */
+export function NameBackgrounds({ labels }: { labels: Label[] }) {
+  return (
+    <g class="map-names">
+      <NameTexts labels={labels} layer="background" />
+    </g>
+  );
+}
+
+function NameTexts({ labels, layer }: { labels: Label[]; layer: "background" | "name" }) {
+  return (
+    <>
+      {labels.map(({ x, y, lines, anchor, isRequired }, index) => (
+        <text key={index} x={x} y={y} text-anchor={anchor} class={`${layer}${isRequired ? " required" : ""}`} aria-hidden={layer === "background" ? "true" : undefined}>
+          {lines.length === 1
+            ? lines[0]
+            : lines.map((line, row) => (
+                <tspan key={row} x={x} dy={row === 0 ? 0 : LINE_HEIGHT}>
+                  {line.trim()}
+                </tspan>
+              ))}
+        </text>
+      ))}
+    </>
   );
 }
 

@@ -68,11 +68,7 @@ const MAX_LINE = 14;
 const ON_PATH = 5;
 /** What it costs a name to be diagonally beside its place, which says less clearly which place is meant than most leaders. */
 const AT_CORNER = 1.6;
-/**
- * What each part of a path costs that the leader of a name crosses in a dense map, and how near to its place a leader may cross paths. In
- * other maps, a leader that crosses a path costs as much as a name on it.
- */
-const CROSSING = 0.3;
+/** How near to its place the leader of a name may cross paths. */
 const NEAR_PLACE = 16;
 
 /** Returns the corners of the box around places. */
@@ -120,30 +116,28 @@ export function pathOf(points: Point[]): string {
 
 /**
  * Places the names of places so that they cover neither each other nor, if possible, the paths. A name that could be taken for that of
- * another point is left out, unless it is required. In a `dense` map, names may be far from their places, and only the places of names are
- * points.
+ * another point is left out, unless it is required.
  */
-export function placeLabels(places: Named[], paths: Point[][], size: Size, isDense = false): Label[] {
+export function placeLabels(places: Named[], paths: Point[][], size: Size): Label[] {
   const required = places.filter(({ isRequired }) => isRequired);
   const others = places.filter(({ isRequired }) => !isRequired);
   const byRank = (named: Named[]) => [...named].sort((one, other) => (one.rank ?? 0) - (other.rank ?? 0));
   // Each name takes the best position that earlier names have left, so the order decides how many find room.
-  const found = [others, others.toReversed()].map(byRank).map((ordered) => placeInOrder([...required, ...ordered], paths, size, isDense));
+  const found = [others, others.toReversed()].map(byRank).map((ordered) => placeInOrder([...required, ...ordered], paths, size));
   return found.reduce((best, labels) => (labels.length > best.length ? labels : best));
 }
 
-function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: boolean): Label[] {
+function placeInOrder(places: Named[], paths: Point[][], size: Size): Label[] {
   const obstacles = paths.flatMap(samples);
   const leaders: Point[] = [];
-  const points = isDense ? places : [...paths.flat(), ...places];
-  const positions = isDense ? [...POSITIONS, ...DISTANT.filter(({ x, y }) => Math.hypot(x, y) < size.width / 5)] : POSITIONS;
+  const points = [...paths.flat(), ...places];
   const taken: Box[] = [];
   const labels: Label[] = [];
   for (const place of places) {
     const others = points.filter(({ x, y }) => Math.hypot(x - place.x, y - place.y) > 1);
     let best: { label: Label; box: Box; cost: number } | null = null;
     for (const lines of breaksOf(place)) {
-      for (const position of positions) {
+      for (const position of POSITIONS) {
         const { label, box, middle, shift } = labelAt(place, lines, position, size);
         const { anchor, isFar } = position;
         const isOutside = box.left < EDGE || box.right > size.width - EDGE || box.top < EDGE || box.bottom > size.height - EDGE;
@@ -159,8 +153,8 @@ function placeInOrder(places: Named[], paths: Point[][], size: Size, isDense: bo
         const covered = obstacles.filter((point) => isIn(point, box)).length;
         const cost = (isOutside ? 100 : 0) + overlaps * 30 + (isAmbiguous ? 4 : 0) + (isCrossing ? 4 : 0) + (covered > 0 ? ON_PATH + covered : 0) + (isFar ? 1 + Math.hypot(position.x, position.y) / 60 : isCorner(position) ? AT_CORNER : 0) + 0.5 * (lines.length - 1) + Math.abs(shift) / 40;
         if (best && cost >= best.cost) continue;
-        const crossed = way.filter((at) => Math.hypot(at.x - place.x, at.y - place.y) > NEAR_PLACE && obstacles.some(({ x, y }) => Math.abs(x - at.x) < 4 && Math.abs(y - at.y) < 4)).length;
-        const total = cost + (isDense ? crossed * CROSSING : crossed > 0 ? ON_PATH : 0);
+        const isCut = way.some((at) => Math.hypot(at.x - place.x, at.y - place.y) > NEAR_PLACE && obstacles.some(({ x, y }) => Math.abs(x - at.x) < 4 && Math.abs(y - at.y) < 4));
+        const total = cost + (isCut ? ON_PATH : 0);
         if (!best || total < best.cost) best = { label, box, cost: total };
       }
     }
@@ -215,11 +209,6 @@ const POSITIONS: Position[] = [
   ...near(34, -10, true),
   ...near(34, 18, true),
 ];
-
-/** Where a name can be in a dense map, in which the free places are around its middle. */
-const DISTANT: Position[] = [36, 45, 60, 80].flatMap((radius) =>
-  [0, 25, -25, 50, -50, 75, -75].flatMap((degrees) => near(radius * Math.cos((degrees * Math.PI) / 180), radius * Math.sin((degrees * Math.PI) / 180), true)),
-);
 
 function near(x: number, y: number, isFar = false): Position[] {
   return [

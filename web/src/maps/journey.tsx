@@ -3,7 +3,7 @@ import { Fragment } from "preact";
 import { useMemo } from "preact/hooks";
 import { number, t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { Background, Dot, Leaders, LineBadge, Names, Picture, Stretches } from "./drawing";
+import { Background, Dot, Leaders, LineBadge, NameBackgrounds, Names, Picture, Stretches } from "./drawing";
 import { fit, placeLabels } from "./geometry";
 import type { Named, Size } from "./geometry";
 import type { Line, Network, Station } from "./network";
@@ -43,6 +43,7 @@ export function JourneyPicture({ journey, network, height }: { journey: Journey;
     return (
       <>
         <Background network={network} place={place} />
+        <NameBackgrounds labels={labels} />
         <Stretches stretches={drawn.map(({ line, isDirect }, index) => ({ points: paths[index] ?? [], line, isDirect }))} />
         <Leaders labels={labels} />
         {stations.map((station) => (

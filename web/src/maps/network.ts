@@ -110,26 +110,6 @@ export class Network {
     return [...found.values()];
   }
 
-  /** Returns the stations at which most lines stop, one of each complex, those with the most lines first. */
-  hubs(count: number): Station[] {
-    const names = new Map<string, Set<string>>();
-    for (const { name, patterns } of this.lines) {
-      for (const { complex } of patterns.flat()) names.set(complex, (names.get(complex) ?? new Set()).add(name));
-    }
-    const linesOf = ({ complex }: Station) => names.get(complex)?.size ?? 0;
-    const first = new Map(this.stations.toReversed().map((station) => [station.complex, station]));
-    return [...first.values()].sort((a, b) => linesOf(b) - linesOf(a)).slice(0, count);
-  }
-
-  /** Returns the stations at which lines end, one of each complex. */
-  ends(): Station[] {
-    const found = this.lines.flatMap(({ patterns }) => {
-      const passed = new Set(patterns.flatMap((pattern) => pattern.slice(1, -1).map(({ complex }) => complex)));
-      return patterns.flatMap((pattern) => [pattern[0], pattern.at(-1)]).filter((station) => station !== undefined && !passed.has(station.complex));
-    });
-    return [...new Map(found.flatMap((station) => (station ? [[station.complex, station] as const] : []))).values()];
-  }
-
   /** Returns the shortest ride on a line between two stations. */
   way(lineName: string, from: Station, to: Station): Way {
     let best: Way = { stations: [from, to], track: [from, to], line: null };

@@ -1,19 +1,15 @@
 /** A station with its lines, and lines with their stations, on the map of their network. */
 import { t } from "../i18n";
 import { visibleLine } from "../text/visible";
-import { Background, Dot, Leaders, Names, Picture, Stretches } from "./drawing";
+import { Background, Dot, Leaders, NameBackgrounds, Names, Picture, Stretches } from "./drawing";
 import { condense, fit, placeLabels, ratioOf } from "./geometry";
 import type { Named, Size } from "./geometry";
-import type { Line, Network, Point, Station } from "./network";
+import type { Line, Network, Station } from "./network";
 
 /** The stations on each side of a station that its map shows. */
 const NEIGHBOURS = 2;
 /** The height of a whole network, which is shown with its lines in a wide window. */
 const WHOLE_HEIGHT = 530;
-/** The stations at which most lines of a whole network meet that get names, where there is room. */
-const HUBS = 16;
-/** A narrower map of a whole network has no names: there is room for so few that they would seem to be chosen without reason. */
-const MIN_NAMED_WIDTH = 600;
 /** The width of a line of a whole network, as a share of that of the map. */
 const LINE_SHARE = 1 / 300;
 
@@ -29,6 +25,7 @@ export function StationPicture({ name, stations, network, height }: { name: stri
     return (
       <>
         <Background network={network} place={place} />
+        <NameBackgrounds labels={labels} />
         <Stretches stretches={stretches.map(({ line, stretch }) => ({ points: stretch.map(place), line }))} />
         <Leaders labels={labels} />
         {all.map((station) => (
@@ -71,6 +68,7 @@ export function LinesPicture({ lines, label, network, height }: { lines: Line[];
     return (
       <>
         <Background network={network} place={place} />
+        <NameBackgrounds labels={labels} />
         <Stretches stretches={tracks.map(({ line }, index) => ({ points: paths[index] ?? [], line }))} />
         <Leaders labels={labels} />
         {stations.map((station) => (
@@ -85,36 +83,11 @@ export function LinesPicture({ lines, label, network, height }: { lines: Line[];
   return <Picture height={WHOLE_HEIGHT} maxRatio={Math.max(0.5, Math.min(1.1, ratio))} label={label} draw={draw} />;
 }
 
-/** All lines of a network, with the names of the stations where most of them meet and, where there is room, of the ends of lines. */
+/** All lines of a network, without names: there is room for so few that they would seem to be chosen without reason. */
 function Whole({ network, size }: { network: Network; size: Size }) {
   const nearer = condense(network.stations);
   const fitted = fit(network.stations.map(nearer), size);
-  const place = (point: Point) => fitted(nearer(point));
-  const width = Math.max(1.6, Math.min(3.2, size.width * LINE_SHARE));
-  const named = size.width < MIN_NAMED_WIDTH ? [] : [...new Set([...network.hubs(HUBS), ...network.ends()])];
-  const names = named.map((station, rank) => ({ ...place(station), name: visibleLine(station.name, 40), isRequired: false, rank: rank < HUBS ? 0 : 1 }));
-  const labels = placeLabels(distinct(names), sections(network).map((section) => section.map(place)), size, true);
-  const isNamed = new Set(labels.map(({ lines }) => lines.join("")));
-  return (
-    <>
-      <Background network={network} place={place} width={width} />
-      <Leaders labels={labels} isDense />
-      {names.map((each, index) => isNamed.has(each.name) && <Dot key={index} at={each} kind="stop" name={each.name} />)}
-      <Names labels={labels} isDense />
-    </>
-  );
-}
-
-/** Returns the sections between the stations of a network, each once. */
-function sections({ lines }: Network): [Station, Station][] {
-  const found = new Map<string, [Station, Station]>();
-  for (const track of lines.flatMap(({ tracks }) => tracks)) {
-    track.forEach((station, index) => {
-      const next = track[index + 1];
-      if (next) found.set([station.index, next.index].sort((a, b) => a - b).join("-"), [station, next]);
-    });
-  }
-  return [...found.values()];
+  return <Background network={network} place={(point) => fitted(nearer(point))} width={Math.max(1.6, Math.min(3.2, size.width * LINE_SHARE))} />;
 }
 
 /** Returns the stations at which tracks part: those with more than two neighbours. */

@@ -2,8 +2,8 @@
 //!
 //! The lists of a tenant are in another hash slot than its threads. Before a commit, a mark for its thread is placed in the tenant's slot, so
 //! that readers of the lists look at the thread. After the commit, the lists are brought up to date, for many threads in one call, and the mark
-//! is cleared. Consecutive commits to a thread share a mark, and the lists are brought up to date with several of them at once. If this process
-//! ends, its marks remain, and readers bring the lists up to date.
+//! is cleared. Consecutive commits to a thread share a mark. If this process ends, its marks remain, and readers
+//! bring the lists up to date.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,8 +26,6 @@ use crate::shared::{Shared, WriteEffects};
 const LEASE: Duration = Duration::from_secs(5);
 /// How long commits are collected before the lists are brought up to date.
 const PAUSE: Duration = Duration::from_millis(20);
-/// How long the lists may lag behind a thread whose writes follow each other closely. Its mark stays meanwhile.
-const BUSY_PAUSE: Duration = Duration::from_millis(200);
 /// The pause after a failure.
 const PAUSE_AFTER_ERROR: Duration = Duration::from_millis(500);
 /// The maximum number of threads in one call.
@@ -60,24 +58,13 @@ struct Marked {
     is_used: bool,
     /// Whether writes follow each other closely, so the mark should stay.
     is_busy: bool,
-    /// When the lists were last brought up to date with the thread.
-    flushed_at: Option<Instant>,
     touch: Option<(u64, Touch)>,
 }
 
 impl Marked {
     fn new() -> Self {
         let id = Uuid::new_v4().simple().to_string();
-        Self {
-            id,
-            placed_at: None,
-            removes_text: false,
-            in_flight: 0,
-            is_used: false,
-            is_busy: false,
-            flushed_at: None,
-            touch: None,
-        }
+        Self { id, placed_at: None, removes_text: false, in_flight: 0, is_used: false, is_busy: false, touch: None }
     }
 }
 
@@ -216,13 +203,6 @@ struct Batch<'a> {
     cleared: Vec<String>,
 }
 
-/// Which threads a flush brings up to date.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Which {
-    All,
-    Due,
-}
-
 /// What the lists do not know yet about threads, in the order of the numbers of their commits. If the flush fails or is cancelled, the
 /// rest is put back for the next one. Its marks remain in the tenant's slot.
 struct Unsent<'a> {
@@ -287,24 +267,16 @@ impl Marks {
         Marking { marks: self, tenant, thread, id, is_missing, removes_text, began_at, is_finished: false }
     }
 
-    /// Takes what has to be sent. Threads without further writes are dropped, and their marks are cleared. `Which::Due` leaves busy threads
-    /// to a later call.
-    fn take<'a>(&'a self, tenant: &'a TenantId, which: Which) -> Batch<'a> {
-        let now = Instant::now();
+    /// Takes what has to be sent. Threads without further writes are dropped, and their marks are cleared.
+    fn take<'a>(&'a self, tenant: &'a TenantId) -> Batch<'a> {
         let mut touches = Vec::new();
         let mut cleared = Vec::new();
         let unsent = |touches| Unsent { marks: self, tenant, touches };
         let mut tenants = self.tenants();
         let Some(threads) = tenants.get_mut(tenant) else { return Batch { touches: unsent(touches), cleared } };
         threads.retain(|thread, marked| {
+            touches.extend(marked.touch.take());
             let is_kept = marked.in_flight > 0 || marked.is_used && marked.is_busy;
-            let may_wait = is_kept
-                && marked.placed_at.is_some()
-                && marked.flushed_at.is_some_and(|at| now.duration_since(at) < BUSY_PAUSE);
-            if which == Which::All || !may_wait {
-                touches.extend(marked.touch.take());
-                marked.flushed_at = Some(now);
-            }
             marked.is_used = false;
             if !is_kept && marked.placed_at.is_some() {
                 cleared.push(mark_field(*thread, &marked.id));
@@ -356,25 +328,10 @@ impl Shared {
         self.flush_with(tenant, None, None).await
     }
 
-    /// Brings the lists of a tenant up to date, except with busy threads that were brought up to date a short time ago.
-    async fn flush_due(&self, tenant: &TenantId) -> Result<()> {
-        let _lock = self.marks.lock(tenant).await;
-        self.send_touches(tenant, self.marks.take(tenant, Which::Due), None, None).await
-    }
-
     /// Brings the lists of a tenant up to date with the commits by this process, then with another write, and clears its mark.
     pub(crate) async fn flush_with(&self, tenant: &TenantId, last: Option<Touch>, mark: Option<String>) -> Result<()> {
         let _lock = self.marks.lock(tenant).await;
-        self.send_touches(tenant, self.marks.take(tenant, Which::All), last, mark).await
-    }
-
-    async fn send_touches(
-        &self,
-        tenant: &TenantId,
-        Batch { touches: mut unsent, mut cleared }: Batch<'_>,
-        last: Option<Touch>,
-        mark: Option<String>,
-    ) -> Result<()> {
+        let Batch { touches: mut unsent, mut cleared } = self.marks.take(tenant);
         let touches: Vec<Touch> = unsent.touches.iter().map(|(_, touch)| touch.clone()).chain(last).collect();
         cleared.extend(mark);
         let is_small = touches.len() <= MAX_THREADS && cleared.len() <= MAX_THREADS;
@@ -418,7 +375,7 @@ pub(crate) async fn follow(shared: Weak<Shared>) {
         }
         let mut has_failed = false;
         for tenants in tenants.chunks(MAX_TENANTS) {
-            let flushed = join_all(tenants.iter().map(|tenant| strong.flush_due(tenant))).await;
+            let flushed = join_all(tenants.iter().map(|tenant| strong.flush(tenant))).await;
             has_failed |= flushed.iter().any(Result::is_err);
         }
         drop(strong);
@@ -457,33 +414,11 @@ mod tests {
         first.finish(Some(touch(1, true)));
         let second = marks.begin(&tenant, thread(), false);
         assert!(!second.is_missing);
-        let batch = marks.take(&tenant, Which::All);
+        let batch = marks.take(&tenant);
         assert_eq!((batch.cleared.len(), sent(batch).count()), (0, 1), "a write is in progress");
         second.finish(Some(touch(2, false)));
-        assert_eq!(marks.take(&tenant, Which::All).cleared.len(), 1, "no write followed");
+        assert_eq!(marks.take(&tenant).cleared.len(), 1, "no write followed");
         assert!(marks.begin(&tenant, thread(), false).is_missing);
-    }
-
-    #[test]
-    fn busy_threads_are_flushed_less_often() {
-        let (marks, tenant) = (Marks::new(), tenant());
-        let write = |number| {
-            let write = marks.begin(&tenant, thread(), false);
-            write.placed();
-            write.finish(Some(touch(number, false)));
-        };
-        let flushed = |which| sent(marks.take(&tenant, which)).map(|touch| touch.number).collect::<Vec<_>>();
-        write(1);
-        write(2);
-        assert_eq!(flushed(Which::Due), [2], "the first flush");
-        write(3);
-        assert!(flushed(Which::Due).is_empty(), "flushed a short time ago, and written since");
-        write(4);
-        assert_eq!(flushed(Which::All), [4], "a reader needs all");
-        write(5);
-        assert!(flushed(Which::Due).is_empty());
-        assert_eq!(flushed(Which::Due), [5], "no write followed");
-        assert!(marks.begin(&tenant, thread(), false).is_missing, "its mark was cleared");
     }
 
     #[test]
@@ -492,7 +427,7 @@ mod tests {
         let write = marks.begin(&tenant, thread(), false);
         write.placed();
         drop(write);
-        let batch = marks.take(&tenant, Which::All);
+        let batch = marks.take(&tenant);
         assert!(batch.touches.touches.is_empty() && batch.cleared.is_empty());
         assert!(marks.begin(&tenant, thread(), false).is_missing);
     }
@@ -501,14 +436,14 @@ mod tests {
     fn failed_flush_loses_no_touch() {
         let (marks, tenant) = (Marks::new(), tenant());
         marks.begin(&tenant, thread(), false).finish(Some(touch(1, true)));
-        let batch = marks.take(&tenant, Which::All);
+        let batch = marks.take(&tenant);
         marks.begin(&tenant, thread(), false).finish(Some(touch(2, false)));
         drop(batch);
         assert_eq!(
-            sent(marks.take(&tenant, Which::All)).map(|touch| (touch.number, touch.has_unindexed)).collect::<Vec<_>>(),
+            sent(marks.take(&tenant)).map(|touch| (touch.number, touch.has_unindexed)).collect::<Vec<_>>(),
             [(2, true)]
         );
-        assert_eq!(sent(marks.take(&tenant, Which::All)).count(), 0, "what was sent is not put back");
+        assert_eq!(sent(marks.take(&tenant)).count(), 0, "what was sent is not put back");
     }
 
     #[test]
@@ -522,8 +457,8 @@ mod tests {
             let touch = Touch { thread: *thread, ..touch(1, false) };
             marks.begin(&tenant, *thread, false).finish(Some(touch));
         }
-        drop(marks.take(&tenant, Which::All));
-        assert_eq!(sent(marks.take(&tenant, Which::All)).map(|touch| touch.thread).collect::<Vec<_>>(), threads);
+        drop(marks.take(&tenant));
+        assert_eq!(sent(marks.take(&tenant)).map(|touch| touch.thread).collect::<Vec<_>>(), threads);
     }
 
     #[test]

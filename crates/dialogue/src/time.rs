@@ -95,6 +95,21 @@ pub enum Period {
     RelativeMinutes(i32),
 }
 
+impl Period {
+    /// Whether the period is named as a day, a week or a weekend.
+    #[must_use]
+    pub const fn names_day(self) -> bool {
+        matches!(
+            self,
+            Self::RelativeDay(_)
+                | Self::Weekday(..)
+                | Self::Date { .. }
+                | Self::RelativeWeek(_)
+                | Self::RelativeWeekend(_)
+        )
+    }
+}
+
 /// Which day is meant by the name of a weekday.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {

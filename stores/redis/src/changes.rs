@@ -5,8 +5,9 @@ use threadkeep_core::{
     ThreadId, Timestamp, limits,
 };
 
-use crate::connection::{Args, Reply, next, required_text};
+use crate::args::Args;
 use crate::encoding::decode_commit;
+use crate::reply::{Reply, next, required_text};
 use crate::row::Row;
 use crate::shared::Shared;
 

@@ -11,8 +11,9 @@ use threadkeep_core::{
     StoreError, filter_terms, limits, similarity, text,
 };
 
-use crate::connection::{Args, Reply, next};
+use crate::args::Args;
 use crate::keys::{hashes_of, term_hash};
+use crate::reply::{Reply, next};
 use crate::search::{MAX_TERMS, rarity};
 use crate::shared::Shared;
 

@@ -12,10 +12,11 @@ use threadkeep_core::{
     RecordName, Result, Scope, StoreError, TaggedNumber, TenantId, ThreadId, Timestamp, WakeUp,
 };
 
-use crate::connection::{Args, Reply, next, required_text};
+use crate::args::Args;
 use crate::encoding::{decode_commit, decode_entry, encode_commit, encode_entry};
 use crate::keys::record_field;
 use crate::known_rows::KnownRow;
+use crate::reply::{Reply, next, required_text};
 use crate::row::{Row, has_expired};
 use crate::shared::{Shared, WriteEffects, Writes, parse_record, until_written};
 

@@ -5,7 +5,6 @@
 //! each names the revision that it expects and the one that it writes, so a call that was executed although its reply was lost is recognised.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
 use std::sync::{Mutex as SyncMutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,10 +19,12 @@ use sha2::{Digest, Sha256};
 use threadkeep_core::{Result, StoreError};
 use tokio::sync::Mutex;
 
+use crate::args::Args;
 use crate::data_loss::LossDetector;
 use crate::error::{is_missing_function, is_transient, may_be_applied, translate};
 use crate::groups::{GroupOptions, Groups};
 use crate::options::RedisOptions;
+use crate::reply::{Reply, next, required_text};
 
 /// The functions. `index.lua` contains those of the search index.
 pub(crate) const LIBRARY: &str = concat!(include_str!("library.lua"), include_str!("index.lua"));
@@ -317,7 +318,7 @@ impl Connections {
 
     pub(crate) fn function(&self, how: &str, function: &str, key: &str, args: &Args) -> Cmd {
         // The name of the function and its keys are short.
-        let mut command = Cmd::with_capacity(args.ends.len() + 5, args.bytes.len() + 256);
+        let mut command = Cmd::with_capacity(args.len() + 5, args.size() + 256);
         command.arg(how);
         // While a slot moves, its keys are on two nodes. A function that names one key would run on the new node without seeing what
         // is still on the old one. If a function names several keys and one of them is missing, Redis returns TRYAGAIN instead. So
@@ -571,59 +572,6 @@ fn open_client(url: &str, certificates: Option<&TlsCertificates>) -> RedisResult
     }
 }
 
-/// The arguments of a function, one after the other in one buffer.
-#[derive(Clone, Default)]
-pub(crate) struct Args {
-    bytes: Vec<u8>,
-    /// Where each argument ends.
-    ends: Vec<usize>,
-}
-
-impl Args {
-    pub(crate) fn new() -> Self {
-        Self::default()
-    }
-
-    pub(crate) fn add(&mut self, arg: impl AsRef<[u8]>) -> &mut Self {
-        self.bytes.extend_from_slice(arg.as_ref());
-        self.ends.push(self.bytes.len());
-        self
-    }
-
-    pub(crate) fn with(mut self, arg: impl AsRef<[u8]>) -> Self {
-        self.add(arg);
-        self
-    }
-
-    pub(crate) fn number(&mut self, number: impl std::fmt::Display) -> &mut Self {
-        // Writing to a vector does not fail.
-        let _ = write!(self.bytes, "{number}");
-        self.ends.push(self.bytes.len());
-        self
-    }
-
-    /// Adds a list, preceded by its length.
-    pub(crate) fn list<T: AsRef<[u8]>>(&mut self, list: impl IntoIterator<Item = T>) -> &mut Self {
-        let list: Vec<T> = list.into_iter().collect();
-        self.number(list.len());
-        for arg in list {
-            self.add(arg);
-        }
-        self
-    }
-
-    pub(crate) fn append(&mut self, other: &Self) {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(&other.bytes);
-        self.ends.extend(other.ends.iter().map(|end| start + end));
-    }
-
-    fn iter(&self) -> impl Iterator<Item = &[u8]> {
-        let starts = std::iter::once(0).chain(self.ends.iter().copied());
-        starts.zip(&self.ends).map(|(start, end)| &self.bytes[start..*end])
-    }
-}
-
 /// Returns the address in a line of CLUSTER NODES, `ID HOST:PORT@BUS,NAME FLAGS …`; `None` for a node that is not in use.
 fn node_address(line: &str) -> Option<&str> {
     let mut words = line.split(' ').skip(1);
@@ -641,61 +589,6 @@ pub(crate) fn slot_of(key: &str) -> u16 {
             .fold(crc ^ (u16::from(byte) << 8), |crc, _| if crc & 0x8000 == 0 { crc << 1 } else { (crc << 1) ^ 0x1021 })
     });
     crc % 16_384
-}
-
-fn unexpected() -> StoreError {
-    StoreError::corrupt("reply", "not of the expected form")
-}
-
-/// Reads parts of replies.
-pub(crate) trait Reply: Sized {
-    fn bytes(self) -> Result<Option<Vec<u8>>>;
-    fn items(self) -> Result<Vec<Value>>;
-
-    fn text(self) -> Result<Option<String>> {
-        let bytes = self.bytes()?;
-        bytes.map(|bytes| String::from_utf8(bytes).map_err(|_| StoreError::corrupt("text", "not UTF-8"))).transpose()
-    }
-
-    fn number(self) -> Result<u64> {
-        let text = self.text()?;
-        text.and_then(|text| text.parse().ok()).ok_or_else(unexpected)
-    }
-}
-
-impl Reply for Value {
-    /// Returns a string or a number as text; `None` for nil.
-    fn bytes(self) -> Result<Option<Vec<u8>>> {
-        match self {
-            Self::Nil | Self::Boolean(false) => Ok(None),
-            Self::BulkString(bytes) => Ok(Some(bytes)),
-            Self::SimpleString(text) => Ok(Some(text.into_bytes())),
-            Self::VerbatimString { text, .. } => Ok(Some(text.into_bytes())),
-            Self::Int(number) => Ok(Some(number.to_string().into_bytes())),
-            Self::Double(number) => Ok(Some(number.to_string().into_bytes())),
-            Self::Okay => Ok(Some(b"OK".to_vec())),
-            _ => Err(unexpected()),
-        }
-    }
-
-    fn items(self) -> Result<Vec<Value>> {
-        match self {
-            Self::Array(items) | Self::Set(items) => Ok(items),
-            Self::Map(pairs) => Ok(pairs.into_iter().flat_map(|(key, value)| [key, value]).collect()),
-            Self::Nil => Ok(Vec::new()),
-            _ => Err(unexpected()),
-        }
-    }
-}
-
-/// Takes the next item of a reply.
-pub(crate) fn next(items: &mut impl Iterator<Item = Value>) -> Result<Value> {
-    items.next().ok_or_else(unexpected)
-}
-
-/// Reads an item that is a string.
-pub(crate) fn required_text(value: Value) -> Result<String> {
-    value.text()?.ok_or_else(unexpected)
 }
 
 #[cfg(test)]

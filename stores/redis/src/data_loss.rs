@@ -13,7 +13,8 @@ use futures::future::try_join_all;
 use redis::Cmd;
 use threadkeep_core::{Result, StoreError};
 
-use crate::connection::{Connections, Reply, slot_of};
+use crate::connection::{Connections, slot_of};
+use crate::reply::Reply;
 
 /// The hash slots of a cluster are divided into this many equal parts, and each part holds one marker. If one of two servers that share
 /// a part loses its data, all of the part may count as lost until the store has been repaired.

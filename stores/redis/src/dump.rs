@@ -9,8 +9,8 @@ use threadkeep_core::{
 };
 
 use crate::commit::{put_commit, put_entries, thread_wake_up};
-use crate::connection::Reply;
 use crate::encoding::decode_commit;
+use crate::reply::Reply;
 use crate::row::Row;
 use crate::shared::{
     Request, RowRange, Shared, View, WriteEffects, Writes, parse_entries, parse_record, until_written,

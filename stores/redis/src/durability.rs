@@ -3,9 +3,10 @@
 use threadkeep_core::{Result, StoreError};
 use uuid::Uuid;
 
-use crate::connection::{Connections, Reply};
+use crate::connection::Connections;
 use crate::keys::Keys;
 use crate::options::invalid;
+use crate::reply::Reply;
 
 /// The version of the stored form. Versions that read another one cannot open the store.
 const FORMAT: u32 = 2;

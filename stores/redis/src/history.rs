@@ -10,8 +10,9 @@ use redis::Value;
 use threadkeep_core::{Result, WakeUp};
 use uuid::Uuid;
 
-use crate::connection::{Args, required_text};
+use crate::args::Args;
 use crate::durability::replicas_of;
+use crate::reply::required_text;
 use crate::shared::Shared;
 
 /// How often the primaries are asked.

@@ -13,9 +13,10 @@ use futures::future::try_join_all;
 use threadkeep_core::{CatchUp, DumpEntry, Result, StoreError, TenantId, ThreadId, limits, text};
 
 use self::postings::{Flush, Oldest, SIZES, bucket_field};
-use crate::connection::{Args, Reply, next, required_text};
+use crate::args::Args;
 use crate::encoding::to_message;
 use crate::keys::{EVERYONE, MessageTerm, incarnation, index_part, message_terms, owner_hash};
+use crate::reply::{Reply, next, required_text};
 use crate::row::Row;
 use crate::shared::{Request, RowRange, Shared, View, Writes, parse_entries};
 

@@ -8,6 +8,7 @@
 //! before it writes, so what was read before a decision is still true when the decision is carried out.
 #![warn(missing_docs)]
 
+mod args;
 mod background;
 mod changes;
 mod collections;
@@ -30,6 +31,7 @@ mod messages;
 mod options;
 mod records;
 mod recovery;
+mod reply;
 mod row;
 mod search;
 mod shared;

@@ -13,9 +13,10 @@ use threadkeep_core::{
     Thread, ThreadId, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, UserCursor, limits,
 };
 
-use crate::connection::{Args, Reply, next, required_text};
+use crate::args::Args;
 use crate::keys::{owner_name, parse_owner};
 use crate::marks::{Touch, parse_mark};
+use crate::reply::{Reply, next, required_text};
 use crate::row::has_expired;
 use crate::shared::{Request, Shared, View, WriteEffects};
 

@@ -17,7 +17,7 @@ use tokio::sync::{Mutex as AsyncMutex, MutexGuard as AsyncMutexGuard, Notify};
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::connection::Args;
+use crate::args::Args;
 use crate::keys::owner_name;
 use crate::row::Row;
 use crate::shared::{Shared, WriteEffects};

@@ -7,8 +7,8 @@ use threadkeep_core::{
     Result, Scope, ThreadId, Timestamp, limits,
 };
 
-use crate::connection::Reply;
 use crate::encoding::{is_tombstone, to_message};
+use crate::reply::Reply;
 use crate::shared::{Request, RowRange, Shared, View, parse_entries, until_written};
 
 /// The maximum number of rows of one call.

@@ -6,9 +6,10 @@ use threadkeep_core::{
     WriteOutcome, limits,
 };
 
-use crate::connection::{Args, Reply};
+use crate::args::Args;
 use crate::keys::{record_field, record_owner};
 use crate::messages::first_range;
+use crate::reply::Reply;
 use crate::row::has_expired;
 use crate::shared::{Request, Shared, View, Writes, parse_record, until_written};
 

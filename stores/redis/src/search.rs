@@ -9,12 +9,13 @@ use threadkeep_core::{
     ThreadQuery, Timestamp, UnindexedThread, limits,
 };
 
-use crate::connection::{Args, Reply, next};
+use crate::args::Args;
 use crate::index::postings::{five, read_five, read_postings};
 use crate::keys::{
     EVERYONE, INDEX_PARTS, Incarnation, MessageTerm, incarnation, index_part, message_term, owner_hash, owner_name,
     parts_of_owner,
 };
+use crate::reply::{Reply, next};
 use crate::row::Row;
 use crate::shared::{Request, Shared, View};
 

@@ -12,13 +12,15 @@ use threadkeep_core::{
 use tokio::sync::{Mutex as AsyncMutex, MutexGuard, Notify, RwLock, broadcast};
 use uuid::Uuid;
 
-use crate::connection::{Args, Connections, Reply, next, required_text};
+use crate::args::Args;
+use crate::connection::Connections;
 use crate::durability::Durability;
 use crate::encoding::decode_entry;
 use crate::keys::{Keys, owner_name, record_field};
 use crate::known_rows::KnownRows;
 use crate::marks::{Marks, Touch, mark_content, mark_field};
 use crate::options::RedisOptions;
+use crate::reply::{Reply, next, required_text};
 use crate::row::Row;
 use crate::wake_ups::{self, Outbox, SentNumbers};
 

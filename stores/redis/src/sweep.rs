@@ -9,11 +9,11 @@ use threadkeep_core::{
 };
 
 use crate::commit::remove_entry;
-use crate::connection::Reply;
 use crate::encoding::decode_commit;
 use crate::keys::{index_part, owner_name, parse_owner};
 use crate::marks::Touch;
 use crate::recovery::AFTER_ALL_WRITES;
+use crate::reply::Reply;
 use crate::row::{Grave, Row, has_expired, is_beyond_window};
 use crate::shared::{Request, Shared, View, WriteEffects, Writes, until_written};
 use crate::threads::{PARTS, bury, grave_base};

@@ -10,7 +10,7 @@ use threadkeep_core::{
 };
 
 use crate::commit::thread_wake_up;
-use crate::connection::Reply;
+use crate::reply::Reply;
 use crate::row::{Grave, Row, is_beyond_window};
 use crate::shared::{Request, Shared, View, WriteEffects, Writes, until_written};
 
@@ -169,7 +169,7 @@ impl Shared {
     }
 
     async fn change_claim(&self, claim: &str, old: ThreadId, new: Option<ThreadId>) -> Result<()> {
-        let args = crate::connection::Args::new().with(old.to_string());
+        let args = crate::args::Args::new().with(old.to_string());
         let args = args.with(new.map_or_else(String::new, |new| new.to_string()));
         self.connections.write("change_claim", claim, &args).await.map(|_| ())
     }

@@ -6,10 +6,11 @@ use threadkeep_core::{
     limits,
 };
 
-use crate::connection::{Args, Reply};
+use crate::args::Args;
 use crate::data_loss::lost_data;
 use crate::index::{joined, terms_of};
 use crate::keys::{incarnation, index_part, owner_hash};
+use crate::reply::Reply;
 use crate::shared::{Request, Shared};
 
 /// The maximum number of messages that are compared with the index concurrently.

@@ -167,18 +167,7 @@ impl Question {
 
     /// Whether the question asks for everything that happens on a day: "what have I got on today?", "what did I do on 2 May?"
     pub(crate) fn asks_for_events(&self) -> bool {
-        let names_day = self.time.is_some_and(|time| {
-            matches!(
-                time.period,
-                Some(
-                    Period::RelativeDay(_)
-                        | Period::Weekday(..)
-                        | Period::Date { .. }
-                        | Period::RelativeWeek(_)
-                        | Period::RelativeWeekend(_)
-                )
-            )
-        });
+        let names_day = self.time.and_then(|time| time.period).is_some_and(Period::names_day);
         let is_general = |word: &QuestionWord| EVENTS.contains(&word.word.as_str());
         names_day && !self.asks_what_was_said && self.topic.iter().chain(&self.earlier_topic).all(is_general)
     }

@@ -170,16 +170,9 @@ fn days_of(text: &str, said_at: Timestamp) -> Vec<Days> {
 }
 
 fn names_day(period: Option<Period>) -> bool {
-    matches!(
-        period,
-        Some(
-            Period::RelativeDay(_)
-                | Period::Weekday(..)
-                | Period::Date { .. }
-                | Period::RelativeWeek(_)
-                | Period::RelativeWeekend(_)
-        )
-    ) || matches!(period, Some(Period::RelativeMinutes(minutes)) if minutes.abs() >= MINUTES_OF_DAY)
+    period.is_some_and(|period| {
+        period.names_day() || matches!(period, Period::RelativeMinutes(minutes) if minutes.abs() >= MINUTES_OF_DAY)
+    })
 }
 
 /// "Two weeks ago" is about a day, "20 minutes ago" of a time.

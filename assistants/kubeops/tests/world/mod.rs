@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses only some of these helpers")]
 
+mod objects;
 pub(crate) mod script;
 
 use std::sync::Arc;

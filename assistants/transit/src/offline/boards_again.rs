@@ -358,6 +358,7 @@ fn soonest(outcome: &Outcome<'_>) -> String {
         let rows = text.lines().filter_map(|line| {
             let row = line.strip_prefix("- ")?;
             let (_, time) = row.rsplit_once(" in ")?;
+            // A time that is no number is "less than a minute".
             Some((time.split(' ').next()?.parse().unwrap_or(0), row.to_owned()))
         });
         match rows.min_by_key(|(wait, _)| *wait) {

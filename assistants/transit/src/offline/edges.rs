@@ -65,7 +65,7 @@ impl Speech {
                 _ => return None,
             };
             let next = message.word(at + 1);
-            // "Last night" is over.
+            // "Last night" and "last Sunday" are in the past.
             if edge == "last" && matches!(next, "night" | "week" | "sunday" | "saturday" | "friday" | "monday") {
                 return None;
             }
